@@ -1,0 +1,253 @@
+"""use_tools: the pending calls get their results.
+
+Calls that cannot run are answered first, then the tools that may run at the same time, then the others one by one. What
+ended is recorded here, on the thread or task of the caller, in the order it ended. A tool's own exception waits until
+the others of its group have ended; any other exception ends the step at once, and what still runs is abandoned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from alpineagents.engine.actor import (
+    Actor,
+    add_note,
+    link,
+    refuse_other_store,
+    save_point,
+    save_with_note,
+)
+from alpineagents.engine.calls import Ending, closing
+from alpineagents.engine.workers import Ended, Workers
+from alpineagents.errors import message_of
+from alpineagents.history import rules, wording
+from alpineagents.history.entries import ModelReplyEntry, ToolResultEntry
+from alpineagents.history.rules import Entries
+from alpineagents.history.value import Value
+from alpineagents.journal import Journal
+from alpineagents.state import State, journal_of
+from alpineagents.tools.base import Tool
+from alpineagents.values.content import INVALID_ARGS_KEY, TRUNCATED_ARGS_MESSAGE, ToolCall, ToolResultContent
+from alpineagents.values.display import format_call
+from alpineagents.values.outcomes import ToolOutcome, ToolOutcomeKind
+from alpineagents.waiting import Wait
+
+# Winding up is tried again when an interrupt comes meanwhile; after this many the person is believed.
+_PATIENCE = 3
+
+
+async def use_tools(wait: Wait, actor: Actor, state: State) -> None:
+    """Run every pending call and record its result."""
+    now = journal_of(state).now
+    rules.refuse_finished(now, "use_tools")
+    calls = now.pending_calls
+    if not calls:
+        return
+    refuse_other_store(actor, state)
+    link(actor, state)
+    turn = _Turn(wait, actor, state)
+    try:
+        await turn.answer_unusable(calls)
+        usable = [(call, actor.tools[call.name]) for call in calls if unusable(actor, call) is None]
+        await turn.run_together([(call, tool) for call, tool in usable if tool.parallel])
+        await turn.run_in_order([(call, tool) for call, tool in usable if not tool.parallel])
+    except BaseException as error:
+        await turn.abandon(error)
+        await save_with_note(wait, actor, state, error)
+        raise
+    await turn.finish()
+
+
+def unusable(actor: Actor, call: ToolCall) -> str | None:
+    """What the model is told about a call that cannot run at all, or `None`."""
+    if call.name not in actor.tools:
+        names = ", ".join(actor.tools) or "(none)"
+        return wording.input_error(f"unknown tool {call.name!r}. Available tools: {names}")
+    if list(call.args) != [INVALID_ARGS_KEY]:
+        return None
+    raw = call.args[INVALID_ARGS_KEY]
+    if raw == TRUNCATED_ARGS_MESSAGE:
+        return wording.input_error(TRUNCATED_ARGS_MESSAGE)
+    return wording.input_error(f"arguments are not valid JSON: {raw}")
+
+
+class _Turn:
+    """The calls of one `use_tools` on their way to their results.
+
+    Attributes:
+        owed: The started calls whose `on_tool_end` has not been sent.
+        failure: The first call in time whose tool raised.
+    """
+
+    def __init__(self, wait: Wait, actor: Actor, state: State) -> None:
+        self.wait = wait
+        self.actor = actor
+        self.state = state
+        self.journal = journal_of(state)
+        self.workers = Workers(state, late=self._record_late)
+        self.owed: list[ToolCall] = []
+        self.failure: Ended | None = None
+
+    async def answer_unusable(self, calls: tuple[ToolCall, ...]) -> None:
+        """Give the calls that cannot run the result that says so."""
+        for call in calls:
+            text = unusable(self.actor, call)
+            if text is not None:
+                self._tell_start(call)
+                await self._record(Ended(call, Ending(text, ToolOutcomeKind.INPUT_ERROR)))
+
+    async def run_together(self, calls: list[tuple[ToolCall, Tool]]) -> None:
+        """Run calls at the same time, and record each as it ends."""
+        for call, tool in calls:
+            await self._start(call, tool)
+        await self._collect()
+
+    async def run_in_order(self, calls: list[tuple[ToolCall, Tool]]) -> None:
+        """Run calls one by one; none after one that raised."""
+        for call, tool in calls:
+            if self.failure is not None:
+                return
+            await self._start(call, tool)
+            await self._collect()
+
+    async def finish(self) -> None:
+        """Save, and raise what the first failing tool raised."""
+        failure = self.failure
+        if failure is None or failure.ending.error is None:
+            await save_point(self.wait, self.actor, self.state)
+            return
+        error = failure.ending.error
+        add_note(error, f"exception raised in tool {format_call(failure.call)}")
+        try:
+            raise error
+        except BaseException:
+            await save_with_note(self.wait, self.actor, self.state, error)
+            raise
+
+    async def abandon(self, error: BaseException) -> None:
+        """End the step because of an exception that no tool raised.
+
+        An interrupt meanwhile is raised at the end, when every call that was started has had its end told.
+        """
+        interrupts: list[BaseException] = []
+        for _ in range(_PATIENCE + len(self.owed)):
+            try:
+                await self._wind_up(closing(error))
+                break
+            except BaseException as interrupt:
+                interrupts.append(interrupt)
+        if interrupts:
+            raise interrupts[0]
+
+    async def _wind_up(self, ending: Ending) -> None:
+        # Each part can be interrupted and done again: what is recorded or told already is not so a second time.
+        self.workers.abandon()
+        for done in self.workers.untaken:
+            await self._record(done, quietly=True)
+            self.workers.take()
+        while self.owed:
+            call = self.owed[0]
+            self._tell_end(call, _closed_by(self.journal, call) or ending, quietly=True)
+
+    async def _start(self, call: ToolCall, tool: Tool) -> None:
+        self._tell_start(call)
+        await self.wait(self.workers.start, self.workers.astart, call, tool)
+
+    async def _collect(self) -> None:
+        while self.workers.busy:
+            for done in await self.wait(self.workers.next, self.workers.anext):
+                await self._record(done)
+                self.workers.take()
+            try:
+                await save_point(self.wait, self.actor, self.state)
+            except Exception:
+                continue  # the tools go on: the save at the end of the step catches up, or raises
+
+    async def _record(self, done: Ended, quietly: bool = False) -> None:
+        call, ending = done.call, done.ending
+        if ending.raised and self.failure is None:
+            self.failure = done
+        recorded = await self.wait(self.journal.record, self.journal.arecord, _ended, call, ending)
+        if not recorded:
+            ending = _closed_by(self.journal, call) or ending
+        self._tell_end(call, ending, quietly)
+
+    def _record_late(self, done: Ended) -> None:
+        """Record what ended after it was abandoned. Nobody waits here: what cannot be saved now stays queued."""
+        self.journal.record(_late_result, done.call, done.ending)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            _flush_quietly(self.journal)
+            return
+        # An async tool that outlived its cancellation ends on the event loop, which must not wait for the disk.
+        asyncio.get_running_loop().run_in_executor(None, _flush_quietly, self.journal)
+
+    def _tell_start(self, call: ToolCall) -> None:
+        self.owed.append(call)
+        if self.actor.reporter is not None:
+            self.actor.reporter.on_tool_start(self.state, call)
+
+    def _tell_end(self, call: ToolCall, ending: Ending, quietly: bool = False) -> None:
+        index = next((index for index, owed in enumerate(self.owed) if owed is call), None)
+        if index is None:
+            return
+        del self.owed[index]  # one of them: a reply can hold the same call object twice
+        if self.actor.reporter is None:
+            return
+        outcome = ToolOutcome(ending.outcome, error=ending.error if ending.raised else None)
+        try:
+            self.actor.reporter.on_tool_end(self.state, call, ending.content, outcome)
+        except Exception:
+            # While one exception ends the step, a Reporter that raises again must not take its place.
+            if not quietly:
+                raise
+
+
+def _ended(now: Value, call: ToolCall, ending: Ending) -> Entries:
+    """What is recorded of a call that ended, if it is still open: its result, or what it raised."""
+    if not _is_open(now, call):
+        return ()
+    if ending.raised and ending.error is not None:
+        return rules.failure(now, ending.error, call)
+    return (_result(now, call, ending, ending.content),)
+
+
+def _late_result(now: Value, call: ToolCall, ending: Ending) -> Entries:
+    """The result of an abandoned call: an ordinary one if the call is still open, else a late one."""
+    content = ending.content
+    if ending.raised and ending.error is not None:
+        content = f"(exception: {type(ending.error).__name__}: {message_of(ending.error)})"
+    return (_result(now, call, ending, content, late=not _is_open(now, call)),)
+
+
+def _result(
+    now: Value, call: ToolCall, ending: Ending, content: ToolResultContent, late: bool = False
+) -> ToolResultEntry:
+    return ToolResultEntry(
+        content=content, call=call, outcome=ending.outcome, late=late, error=ending.error, turn=now.turn
+    )
+
+
+def _is_open(now: Value, call: ToolCall) -> bool:
+    # By identity, because a later call may use the id again.
+    return any([asked is call for asked in now.calls]) and any([c.id == call.id for c in now.pending_calls])
+
+
+def _closed_by(journal: Journal, call: ToolCall) -> Ending | None:
+    """How a call was closed, if it was, back to the reply that asked for it."""
+    history = journal.now.history
+    for index in range(len(history) - 1, -1, -1):
+        entry = history[index]
+        if isinstance(entry, ToolResultEntry) and entry.call is call and not entry.late:
+            return Ending(entry.content, entry.outcome, entry.error)
+        if isinstance(entry, ModelReplyEntry) and any([asked is call for asked in entry.content.tool_calls]):
+            return None
+    return None
+
+
+def _flush_quietly(journal: Journal) -> None:
+    try:
+        journal.flush()
+    except Exception:
+        return
