@@ -78,6 +78,11 @@ def end_of_run(state: State, error: BaseException) -> None:
     journal_of(state).record(rules.end_of_run, error)
 
 
+def repair(state: State) -> None:
+    """What loading does to a turn that the end of a process left open."""
+    journal_of(state).record(rules.repair)
+
+
 def run_start(state: State, name: str | None = None, parent: str | None = None, call: str | None = None) -> None:
     journal_of(state).record(rules.run_start, AgentInfo(name=name, model=MODEL), parent, call)
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from alpineagents import Agent, Human, Message, Reporter, State, Store, ToolCall
+from alpineagents import Agent, Human, Message, Reporter, State, Store, Tool, ToolCall
 from alpineagents.history.rules import Entries
 from alpineagents.state import journal_of
 from alpineagents.store import Record
@@ -30,7 +30,7 @@ Body = Callable[[Any, Any], Generator[Any, Any, Any]]
 
 def agent(*replies: Any, **settings: Any) -> Agent:
     """An Agent whose model gives these replies, and who tells and asks nobody."""
-    return Agent(FakeModel(replies), **{"reporter": None, "human": None, **settings})
+    return Agent(**{"model": FakeModel(replies), "reporter": None, "human": None, **settings})
 
 
 def fake(of: Agent) -> FakeModel:
@@ -46,6 +46,29 @@ def started(text: str = "Go", **arguments: Any) -> State:
 def call(name: str, id: str, /, **args: Any) -> ToolCall:
     """A call with an id of our own, so that two runs record the same."""
     return ToolCall(name, args, id)
+
+
+class Step(Tool):
+    """A tool that calls a function of the test with the id of its call."""
+
+    def __init__(self, step: Callable[[str], Any], name: str = "step", *, parallel: bool = True) -> None:
+        super().__init__(name=name, parallel=parallel)
+        self.step = step
+
+    def run(self, args: dict[str, Any], state: State) -> Any:
+        return self.step(args["id"])
+
+
+class AsyncStep(Step):
+    """The same as an `async def` tool; the function is one too."""
+
+    async def run(self, args: dict[str, Any], state: State) -> Any:  # type: ignore[override]
+        return await self.step(args["id"])
+
+
+def step(id: str, name: str = "step") -> ToolCall:
+    """A call to such a tool."""
+    return call(name, id, id=id)
 
 
 def story(state: State) -> list[str]:
@@ -78,10 +101,9 @@ def since(state: State, kind: str = "model_reply") -> list[str]:
 
 
 def is_at_rest(state: State) -> bool:
-    """Whether nothing is open: no request, no call, no run, no reason to stop."""
+    """Whether nothing is open: no request, no call, no run."""
     journal = journal_of(state)
-    open_parts = (journal.now.waiting, state.pending_calls, journal.running, state.stopped)
-    return not any(open_parts)
+    return not (journal.now.waiting or state.pending_calls or journal.running)
 
 
 def next_late(state: State) -> threading.Event:
@@ -253,6 +275,10 @@ def for_sync(body: Body) -> Callable[..., Any]:
                 target, method, *args = proceed()
             except StopIteration as end:
                 return end.value
+            except RuntimeError as error:
+                if isinstance(error.__cause__, StopIteration):  # wrapped by the generator, which a loop need not be
+                    raise error.__cause__ from error.__cause__.__cause__
+                raise
             try:
                 proceed = functools.partial(steps.send, getattr(target, method)(*args))
             except BaseException as error:

@@ -386,7 +386,7 @@ def test_another_thread_of_an_async_run_may_block() -> None:
         enter_async_run()
         return await in_thread(in_async_run)
 
-    assert not asyncio.run(main())
+    assert asyncio.run(main()) is False
 
 
 def test_an_event_loop_on_another_thread_of_an_async_run_is_another_matter() -> None:
@@ -397,7 +397,7 @@ def test_an_event_loop_on_another_thread_of_an_async_run_is_another_matter() -> 
         enter_async_run()
         return await in_thread(lambda: asyncio.run(inner()))
 
-    assert not asyncio.run(main())
+    assert asyncio.run(main()) is False
 
 
 def test_a_blocking_call_on_the_event_loop_of_an_async_run_is_refused_and_its_twin_named() -> None:

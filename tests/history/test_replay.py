@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from histories import (
+    DONE,
     INTERRUPTED,
     LIST,
     MODEL,
@@ -15,10 +17,12 @@ from histories import (
     PNG,
     READ,
     ask,
+    end_of_run,
     entries,
     fail,
     parts,
     pending,
+    repair,
     reply,
     request,
     result,
@@ -52,6 +56,7 @@ from alpineagents.types import (
     RunStartEntry,
     StoppedByFinish,
     StoppedByLimit,
+    StoppedByPermission,
     StoppedByUntil,
     TextBlock,
     ToolCall,
@@ -440,6 +445,96 @@ def test_a_key_that_is_removed_and_set_is_set() -> None:
     assert state.extra_data == {"a": 3, "b": 2}
 
 
+# How the latest run stands
+
+
+def status(*actions: Any) -> str:
+    """How it stands after a run began and these things happened."""
+    state = started()
+    run_start(state)
+    for action, *arguments in actions:
+        action(state, *arguments)
+    return value(state).status
+
+
+DENIED = StoppedByPermission(READ, "Deny()")
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        ([], "open"),
+        ([(think, READ)], "open"),
+        ([(stop, StoppedByUntil("done"))], "answered"),
+        ([(stop, StoppedByLimit(1))], "limit"),
+        ([(stop, DENIED)], "permission"),
+        ([(State.finish,)], "finished"),
+        ([(stop, DENIED), (stop, None)], "open"),
+        ([(stop, DENIED), (run_start,)], "open"),
+        ([(fail, OSError())], "failed"),
+        ([(fail, OSError()), (stop, None)], "failed"),
+        ([(fail, KeyboardInterrupt())], "interrupted"),
+        ([(fail, asyncio.CancelledError())], "interrupted"),
+        ([(request,), (repair,)], "interrupted"),
+        ([(think, READ), (repair,)], "interrupted"),
+        ([(fail, OSError()), (request,)], "open"),
+        ([(fail, OSError()), (ask, "Why?", 1)], "failed"),
+        ([(think, READ), (fail, OSError(), READ), (result, READ)], "open"),
+        ([(think, READ), (fail, OSError(), READ), (end_of_run, OSError())], "failed"),
+        ([(think, READ), (fail, OSError()), (result, READ, "x", DONE)], "open"),
+        ([(think, READ), (fail, KeyboardInterrupt()), (end_of_run, KeyboardInterrupt())], "interrupted"),
+    ],
+)
+def test_the_latest_run_stands(actions: Any, expected: str) -> None:
+    assert status(*actions) == expected
+
+
+def test_a_state_that_never_ran_is_idle() -> None:
+    state = started()
+    fail(state, OSError())
+    stop(state, DENIED)
+    stop(state, None)
+    assert (value(state).status, value(state).run, value(state).run_seq) == ("idle", None, None)
+
+
+def test_a_restore_takes_the_standing_back_but_not_into_a_run_that_is_over() -> None:
+    state = started()
+    idle = state.snapshot()
+    run_start(state)
+    inside = state.snapshot()
+    stop(state, StoppedByUntil("done"))
+    answered = state.snapshot()
+    run_start(state)
+    state.restore(answered)
+    assert value(state).status == "open"  # the run that is under way
+    state.finish()
+    seen = list[str]()
+    for snapshot in (answered, inside, answered, idle):
+        state.restore(snapshot)
+        seen.append(value(state).status)
+    assert seen == ["answered", "idle", "answered", "idle"]
+
+
+def test_the_latest_run_and_the_reason_to_stop_are_found_by_number() -> None:
+    state = started()
+    run_start(state, "first")
+    stop(state, DENIED)
+    run_start(state, "second")
+    assert (value(state).run_seq, value(state).stop_seq) == (3, None)
+    assert value(state).run == AgentInfo(name="second", model=MODEL)
+    state.finish()
+    assert value(state).stop_seq == 4
+    stop(state, None)
+    assert value(state).stop_seq is None
+
+
+def test_errors_are_counted() -> None:
+    state = pending(READ)
+    fail(state, OSError(), READ)
+    fail(state, OSError())
+    assert value(state).error_count == 2
+
+
 # Which entry answers which
 
 
@@ -456,6 +551,28 @@ def test_replies_errors_and_results_name_what_they_answer() -> None:
     result(state, LIST)  # 5
     result(state, READ)  # 6
     assert closings(state) == [None, None, (1, None), None, (3, None), (4, 2), (4, 1)]
+
+
+def test_between_turns_nothing_is_open() -> None:
+    state = pending(READ)
+    result(state, READ)
+    seen = [(value(state).opened, value(state).blocks)]
+    think(state, "done")
+    seen.append((value(state).opened, value(state).blocks))
+    request(state)
+    fail(state, TimeoutError())
+    seen.append((value(state).opened, value(state).blocks))
+    assert seen == [(None, ())] * 3
+
+
+def test_late_results_name_the_latest_reply_with_their_call() -> None:
+    state = started()
+    for call in (READ, LIST, READ):
+        think(state, "look", call)
+        result(state, call)
+    result(state, LIST, late=True)
+    result(state, READ, late=True)
+    assert closings(state)[-2:] == [(5, 1), (8, 1)]
 
 
 def test_a_late_result_names_the_call_it_ran_for() -> None:

@@ -16,10 +16,10 @@ from histories import (
     READ,
     ask,
     end_of_run,
-    entries,
     fail,
     kinds,
     pending,
+    repair,
     reply,
     request,
     result,
@@ -35,11 +35,10 @@ from histories import (
 from alpineagents.history import clock, rules
 from alpineagents.state import State, journal_of
 from alpineagents.types import (
-    ContextChange,
-    ContextChangeEntry,
     ErrorEntry,
     Message,
     ModelEvent,
+    ModelRequestEntry,
     RawBlock,
     Reply,
     StopEntry,
@@ -86,9 +85,8 @@ def test_the_checks_of_a_request_have_an_order() -> None:
     finished = pending()
     finished.finish()
     assert "finished" in refused(finished, rules.request, "m")
-    emptied = waiting()
-    entries(emptied, ContextChangeEntry(content=ContextChange("restore", 0, 0, restored_to=0), turn=0))
-    assert "no messages" in refused(emptied, rules.request, "m")
+    empty = State(history=[ModelRequestEntry(content="m", turn=1)])
+    assert "think: this State is already waiting" in refused(empty, rules.request, "m")
 
 
 def test_the_refusal_on_a_finished_state_says_how_to_go_on() -> None:
@@ -131,7 +129,7 @@ def test_a_reply_with_a_value_that_is_not_json_is_refused_by_its_place(block: An
 
 @pytest.mark.parametrize("answer", [None, "hi", Message.assistant("hi")])
 def test_a_reply_is_a_reply(answer: Any) -> None:
-    assert "Reply" in refused(waiting(), rules.reply, answer, error=TypeError)
+    assert "must return a Reply" in refused(waiting(), rules.reply, answer, error=TypeError)
 
 
 def test_the_reply_recorded_is_the_one_that_came() -> None:
@@ -192,6 +190,21 @@ def test_one_exception_is_recorded_once_until_the_next_request_or_run() -> None:
     think(state, "hi")
     fail(state, error)
     assert kinds(state).count("error") == 4
+
+
+def test_one_exception_is_recorded_once_whatever_comes_between() -> None:
+    state, error = pending(READ), ValueError("x")
+    fail(state, error, READ)
+    state.add_message(Message.user("more"))
+    fail(state, error)
+    assert kinds(state).count("error") == 1
+
+
+def test_an_exception_on_record_takes_the_request_back_that_waits() -> None:
+    state, error = waiting(), ValueError("x")
+    fail(state, error, READ)
+    fail(state, error)
+    assert (state.turn, kinds(state).count("error")) == (0, 2)
 
 
 def test_one_exception_takes_every_request_back() -> None:
@@ -335,10 +348,9 @@ def test_a_run_of_a_finished_state_is_refused_by_name() -> None:
 
 def test_a_reason_that_stands_already_is_not_recorded_again() -> None:
     state = started()
-    stop(state, None)
-    stop(state, StoppedByLimit(3))
-    stop(state, StoppedByLimit(3))
-    assert kinds(state)[1:] == ["stop"]
+    for reason in (None, StoppedByLimit(3), StoppedByLimit(3), StoppedByLimit(4), None, None):
+        stop(state, reason)
+    assert [entry.content for entry in state.history[1:]] == [StoppedByLimit(3), StoppedByLimit(4), None]
 
 
 @pytest.mark.parametrize("event", [None, "retry", {"kind": "retry"}, ModelEvent("retry", "x", {"a": {1}})])
@@ -363,7 +375,7 @@ def test_a_question_is_answered_while_calls_are_pending() -> None:
 
 def test_a_request_that_the_end_of_a_process_left_is_taken_back() -> None:
     state = waiting()
-    journal_of(state).record(rules.repair)
+    repair(state)
     assert state.history[-1] == ErrorEntry(content="(process stopped while waiting for the model)", turn=1)
     assert not value(state).waiting
 
@@ -371,7 +383,7 @@ def test_a_request_that_the_end_of_a_process_left_is_taken_back() -> None:
 def test_calls_that_the_end_of_a_process_left_get_a_result_that_says_so() -> None:
     state = pending()
     result(state, LIST)
-    journal_of(state).record(rules.repair)
+    repair(state)
     entry = state.history[-1]
     assert isinstance(entry, ToolResultEntry)
     assert (entry.call, entry.outcome, entry.error) == (READ, ToolOutcomeKind.ABORTED, None)
@@ -380,7 +392,7 @@ def test_calls_that_the_end_of_a_process_left_get_a_result_that_says_so() -> Non
 
 def test_between_turns_there_is_nothing_to_repair() -> None:
     state = started()
-    journal_of(state).record(rules.repair)
+    repair(state)
     assert kinds(state) == ["context_change"]
 
 

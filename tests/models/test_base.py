@@ -439,22 +439,51 @@ def calling(callback: Callable[[str], None], raised: list[BaseException]) -> thr
 
 
 def test_a_worker_that_waits_for_a_callback_is_woken_when_nobody_awaits_it_any_more() -> None:
-    raised: list[BaseException] = []
+    raised, problems, ran = list[BaseException](), list[Any](), list[str]()
 
     async def run() -> None:
         queued = threading.Event()
         loop = asyncio.get_running_loop()
-        loop.call_soon_threadsafe = lambda *args: queued.set()  # type: ignore[assignment,method-assign,misc]
+        loop.set_exception_handler(lambda loop, problem: problems.append(problem))
+        call_soon_threadsafe = loop.call_soon_threadsafe
+
+        def queue(*args: Any) -> None:
+            call_soon_threadsafe(*args)
+            queued.set()
+
+        loop.call_soon_threadsafe = queue  # type: ignore[assignment,method-assign]
         with Relay() as relay:
-            callback = relay.to_loop(pytest.fail)
+            callback = relay.to_loop(ran.append)
             assert callback is not None
             worker = calling(callback, raised)
             worker.start()
             assert queued.wait(WAIT_S)
-        worker.join(WAIT_S)
+        worker.join(WAIT_S)  # before the loop comes to what is queued
+        await asyncio.sleep(0)
 
     asyncio.run(run())
     assert [type(error) for error in raised] == [asyncio.CancelledError]
+    assert (ran, problems) == ([], [])
+
+
+def test_a_request_that_ran_into_a_timeout_hears_nothing_more() -> None:
+    held, said = Held(), list[str]()
+
+    async def run() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(None) as deadline:
+
+                def hear(text: str) -> None:
+                    said.append(text)
+                    deadline.reschedule(0)
+
+                await Scripted(held).arespond(REQUEST, hear)
+        held.go_on.set()  # the task goes on, so its count of cancellations is what it was before
+        assert await asyncio.to_thread(held.over.wait, WAIT_S)
+
+    asyncio.run(run())
+    assert said == ["started"]
+    assert isinstance(held.raised, asyncio.CancelledError)
 
 
 def test_a_callback_on_a_closed_loop_raises_in_the_worker() -> None:

@@ -82,7 +82,9 @@ def test_what_is_no_message_is_refused_with_how_to_make_one(message: Any) -> Non
 
 
 def test_an_assistant_message_is_refused_with_its_place() -> None:
-    assert "State(messages=[...])" in refused(started(), "add_message", Message.assistant("hi"))
+    message = refused(started(), "add_message", Message.assistant("hi"))
+    assert message.startswith("add_message takes user messages and notices")
+    assert "State(messages=[...])" in message
 
 
 @pytest.mark.parametrize("role", ["system", "tool", ""])
@@ -122,6 +124,12 @@ def test_an_image_needs_no_text() -> None:
     state = started()
     state.add_message(Message.user("", PNG))
     assert state.messages[-1].content == (PNG,)
+
+
+def test_a_message_may_have_several_texts() -> None:
+    state = started()
+    state.add_message(Message("user", (TextBlock(" "), TextBlock("a"))))
+    assert texts(state) == ["Go", " a"]
 
 
 def test_the_text_says_what_kind_a_message_is() -> None:

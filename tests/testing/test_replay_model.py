@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from contracts.model import REQUEST, ModelContract
 
+from alpineagents.agent import Agent
 from alpineagents.errors import ProviderError
 from alpineagents.history import rules
 from alpineagents.history.entries import ToolResultEntry
@@ -18,6 +19,7 @@ from alpineagents.models.base import Model, identity
 from alpineagents.state import State, journal_of
 from alpineagents.store import SqliteStore
 from alpineagents.testing import FakeModel, ReplayMismatch, ReplayModel, ReplayWarning
+from alpineagents.tools.decorator import tool
 from alpineagents.values.content import Message, RawBlock, TextBlock, ToolCall
 from alpineagents.values.exchange import AgentInfo, ModelEvent, Reply, Request
 from alpineagents.values.outcomes import ToolOutcomeKind
@@ -107,6 +109,15 @@ def mismatch(model: ReplayModel, *messages: Message) -> ReplayMismatch:
     with pytest.raises(ReplayMismatch) as raised:
         model.respond(Request(None, messages), pytest.fail, pytest.fail)
     return raised.value
+
+
+def counting(model: Model, result: str) -> Agent:
+    @tool
+    def count(table: str) -> str:
+        """Count the rows of a table."""
+        return result
+
+    return Agent(model=model, tools=[count], reporter=None)
 
 
 class TestReplayModel(ModelContract):
@@ -296,7 +307,13 @@ def test_no_valid_answer_is_an_empty_text_or_null(asked: str, text: str) -> None
     assert ReplayModel(state).respond(question(state, asked)).text == text
 
 
-def test_an_answer_to_a_question_is_only_compared_with_its_own_line() -> None:
+def test_an_answer_that_is_no_text_is_given_as_json() -> None:
+    state = begun()
+    note_answer(state, "Which?", ["a", 1])
+    assert ReplayModel(state).respond(question(state, "Which?")).text == '["a", 1]'
+
+
+def test_format_instructions_follow_a_blank_line() -> None:
     state = begun()
     note_answer(state, "Which?", "a")
     with pytest.raises(ReplayMismatch):
@@ -332,6 +349,15 @@ def test_another_attempt_at_a_question_gets_the_same_text_and_uses_nothing() -> 
     assert [attempt.text for attempt in attempts] == ["null", "null"]
     assert [attempt.usage for attempt in attempts] == [Usage(), Usage()]
     assert model.remaining == 1
+
+
+def test_a_longer_conversation_that_begins_otherwise_is_no_other_attempt() -> None:
+    state = begun()
+    note_answer(state, "Which?", "a")
+    model = ReplayModel(state)
+    model.respond(question(state, "Which?"))
+    with pytest.raises(ReplayMismatch):
+        model.respond(question(begun("Count the columns"), "Which?", "a", "Not valid"))
 
 
 def test_the_same_question_again_is_no_other_attempt() -> None:
@@ -396,6 +422,27 @@ def test_a_replay_is_the_same_without_blocking(act: Callable[..., Any]) -> None:
     assert act(model, "respond", Request(None, begun().messages)).tool_calls == (C1,)
     assert act(model, "respond", Request(None, state.messages[:3])).text == "12 rows"
     assert act(model, "compact", summary_request(state)).text == "s"
+
+
+def test_an_agent_takes_the_recorded_path(act: Callable[..., Any]) -> None:
+    recorded, state = begun(), begun()
+    counting(fake(C1, "12 rows"), "12").run(recorded)
+    model = ReplayModel(recorded)
+    assert act(counting(model, "12"), "run", state) == "12 rows"
+    assert state.history == recorded.history
+    assert model.remaining == 0
+
+
+def test_an_agent_whose_tool_gives_another_result_leaves_the_recorded_path(act: Callable[..., Any]) -> None:
+    recorded, state = begun(), begun()
+    counting(fake(C1, "12 rows"), "12").run(recorded)
+    model = ReplayModel(recorded)
+    with pytest.raises(ReplayMismatch) as raised:
+        act(counting(model, "13"), "run", state)
+    assert (raised.value.index, model.remaining) == (2, 1)
+    assert " ".join(entry.kind for entry in state.history) == (
+        "context_change run_start model_request model_reply tool_result model_request error"
+    )
 
 
 def test_restores_in_the_recording_are_followed() -> None:
@@ -695,3 +742,19 @@ def test_a_message_that_changes_after_it_fitted_is_a_mismatch() -> None:
     model.respond(Request(None, begun().messages))
     error = mismatch(model, Message.user("Count the columns"), *counted().messages[1:3])
     assert error.index == 0
+
+
+def test_a_conversation_that_misses_a_recorded_restore_is_a_mismatch() -> None:
+    state = begun()
+    before, model = state.snapshot(), fake("one", "two", "three")
+    think(model, state)
+    state.add_message(Message.user("Again"))
+    think(model, state)
+    sent = state.messages[:3]
+    state.restore(before)
+    state.add_message(Message.user("Differently"))
+    think(model, state)
+    replay = ReplayModel(state)
+    replay.respond(Request(None, sent[:1]))
+    replay.respond(Request(None, sent))
+    assert mismatch(replay, *sent).index == 1

@@ -638,8 +638,14 @@ def test_a_deep_copy_copies_other_objects_too() -> None:
 
 def test_a_deep_copy_keeps_one_object_in_two_places_one_object() -> None:
     inner = FrozenList([1])
-    copied = copy.deepcopy({"a": inner, "b": FrozenDict(c=inner)})
-    assert copied["a"] is copied["b"]["c"]
+    copied = copy.deepcopy({"a": inner, "b": FrozenDict(c=inner), "d": FrozenList([inner])})
+    assert copied["a"] is copied["b"]["c"] is copied["d"][0]
+
+
+@pytest.mark.parametrize("frozen", [FrozenDict({"a": [1]}), FrozenList([[1]])], ids=repr)
+def test_a_shallow_copy_shares_what_is_inside(frozen: Any) -> None:
+    key = "a" if isinstance(frozen, dict) else 0
+    assert copy.copy(frozen)[key] is frozen[key]
 
 
 @pytest.mark.parametrize("how", [how for how in COPIES if how != "copy"])

@@ -15,10 +15,12 @@ from alpineagents.cli.files import file_argument, reading
 from alpineagents.cli.output import Column, for_person, format_options, one_line, write_rows, write_table
 from alpineagents.history import clock
 from alpineagents.history.codec_checks import time_text
+from alpineagents.values.display import short as short_text
 
 STALE_AFTER = timedelta(minutes=10)
 UNKNOWN = "-"
 SHORT_ID = 12
+MESSAGE_LENGTH = 100
 SMALL_COST = 0.01
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -126,7 +128,7 @@ def cells(rows: Sequence[tuple[dict[str, Any], int]], *, short: bool) -> list[li
         [
             "  " * depth + one_line(row["id"][:length]),
             one_line(row["status"] or UNKNOWN),
-            one_line(row["first_message"] or UNKNOWN),
+            short_text(one_line(row["first_message"] or UNKNOWN), MESSAGE_LENGTH),
             UNKNOWN if row["turn"] is None else str(row["turn"]),
             cost_text(row["cost"]),
             started_text(row["created_at"], short=short),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from alpineagents.errors import error_text, explain
+from alpineagents.errors import error_text, explain, message_of
 from alpineagents.history import rules
 from alpineagents.history.entries import ContextChange
 from alpineagents.journal import Journal
@@ -20,6 +20,7 @@ from alpineagents.tools.base import Tool
 from alpineagents.waiting import Wait
 
 _SAVING_FAILED = "saving the state also failed: "
+_WRAPPERS = ("coroutine raised StopIteration", "a call on a worker thread raised StopIteration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ async def fail(wait: Wait, actor: Actor, state: State, error: BaseException) -> 
 def as_raised(error: BaseException) -> BaseException:
     """The exception that user code raised: no coroutine or task passes a StopIteration on, each wraps it (PEP 479)."""
     cause = error.__cause__
-    wrapped = isinstance(error, RuntimeError) and error_text(error).endswith("raised StopIteration")
+    wrapped = isinstance(error, RuntimeError) and message_of(error) in _WRAPPERS
     return cause if wrapped and isinstance(cause, StopIteration) else error
 
 

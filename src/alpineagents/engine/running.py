@@ -10,6 +10,7 @@ from typing import Any, cast
 from alpineagents.engine.actor import Actor, as_raised, link, refuse_other_store, save_point, save_with_note
 from alpineagents.errors import ResumeWarning, explain
 from alpineagents.history import rules
+from alpineagents.history.replay import fold
 from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
 from alpineagents.scope import Run, enter_run, leave_run
@@ -159,4 +160,5 @@ def _tell_end(actor: Actor, state: State, error: BaseException | None) -> None:
 
 def _failed(now: Value, error: BaseException) -> Entries:
     """All that an exception leaving a run records, as one group."""
-    return [*rules.failure(now, error), *rules.end_of_run(now, error)]
+    failure = rules.failure(now, error)
+    return [*failure, *rules.end_of_run(fold(failure, now), error)]

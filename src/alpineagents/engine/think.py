@@ -7,6 +7,9 @@ from collections.abc import Callable
 from alpineagents.engine.actor import Actor, fail, link, refuse_other_store, save_point
 from alpineagents.errors import CutOffError, explain
 from alpineagents.history import rules
+from alpineagents.history.entries import HistoryEntry
+from alpineagents.history.rules import Entries
+from alpineagents.history.value import Value
 from alpineagents.models.base import identity
 from alpineagents.state import State, journal_of
 from alpineagents.values.exchange import ModelEvent, Reply, Request, ToolSpec
@@ -16,14 +19,21 @@ from alpineagents.waiting import Wait
 async def think(wait: Wait, actor: Actor, state: State, specs: tuple[ToolSpec, ...]) -> None:
     """Send the messages, record request and reply; a request that fails is taken back."""
     refuse_other_store(actor, state)
-    journal = journal_of(state)
-    await wait(journal.record, journal.arecord, rules.request, identity(actor.model))
+    journal, model = journal_of(state), identity(actor.model)
+    requested: list[HistoryEntry] = []
+
+    def request(now: Value) -> Entries:
+        requested.extend(rules.request(now, model))
+        return requested
+
     try:
+        await wait(journal.record, journal.arecord, request)
         link(actor, state)
         reply = await _ask_model(wait, actor, state, specs)
         await wait(journal.record, journal.arecord, rules.reply, reply)
     except BaseException as error:
-        await fail(wait, actor, state, error)
+        if requested:  # an interrupt may come right behind the recording; without it the request was refused
+            await fail(wait, actor, state, error)
         raise
     try:
         if actor.reporter is not None:

@@ -242,7 +242,7 @@ def _closed_by(journal: Journal, call: ToolCall) -> Ending | None:
         if isinstance(entry, ToolResultEntry) and entry.call is call and not entry.late:
             return Ending(entry.content, entry.outcome, entry.error)
         if isinstance(entry, ModelReplyEntry) and any([asked is call for asked in entry.content.tool_calls]):
-            return None
+            break
     return None
 
 

@@ -150,7 +150,12 @@ class Workers:
         assert self._aarrival is not None
         while len(self._arrived) == self._taken:
             self._aarrival.clear()
-            await self._aarrival.wait()
+            # A signal that comes right before the loop begins to wait does not end that wait either.
+            check = asyncio.get_running_loop().call_later(INTERRUPT_CHECK_S, self._aarrival.set)
+            try:
+                await self._aarrival.wait()
+            finally:
+                check.cancel()
         return self.untaken
 
     def take(self) -> None:

@@ -331,11 +331,6 @@ def stop(now: Value, stopped: Stopped | None) -> Entries:
     return () if now.stopped == stopped else (StopEntry(content=stopped, turn=now.turn),)
 
 
-def exchange(now: Value, entry: ExchangeEntry) -> Entries:
-    """A question was answered."""
-    return (_stamped(now, entry),)
-
-
 def asked(now: Value, kind: Any, question: str, answer: Any, usage: Usage | None = None) -> Entries:
     """A question and its answer, already in JSON form."""
     return (ExchangeEntry(kind=kind, content=Exchange(question, answer), usage=usage, turn=now.turn),)

@@ -12,6 +12,7 @@ from alpineagents.errors import explain
 from alpineagents.history.codec import FORMAT, READS, decode_stopped, encode_stopped
 from alpineagents.history.codec_checks import time_text
 from alpineagents.history.value import Value
+from alpineagents.values.content import Message, TextBlock
 from alpineagents.values.outcomes import Stopped
 
 PREVIEW = 2_000
@@ -22,7 +23,7 @@ def info_of(value: Value, forked: tuple[str, int] | None = None) -> dict[str, An
     first, usage, run, link = value.first_user, value.usage, value.run, value.link
     info: dict[str, Any] = {
         "v": FORMAT,
-        "first_message": (first.text[:PREVIEW] or None) if first else None,
+        "first_message": (_start_of(first) or None) if first else None,
         "created_at": time_text(value.created_at) if value.created_at else None,
         "updated_at": time_text(value.updated_at) if value.updated_at else None,
         "turn": value.turn,
@@ -47,6 +48,15 @@ def info_of(value: Value, forked: tuple[str, int] | None = None) -> dict[str, An
     if forked is not None:
         info["forked_from"], info["forked_at"] = forked
     return info
+
+
+def _start_of(message: Message) -> str:
+    """The first 2,000 characters of a message, without joining all of a long one at every write."""
+    start = ""
+    for block in message.content:
+        if isinstance(block, TextBlock):
+            start += block.text[: PREVIEW - len(start)]
+    return start
 
 
 def answer_text(answer: Any) -> str | None:

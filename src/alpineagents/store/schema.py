@@ -162,7 +162,21 @@ _MIGRATIONS = (m001,)
 
 
 def state_of_file(connection: sqlite3.Connection) -> FileState:
-    """What the file is, by two numbers in its header and whether there is anything in it. It only reads."""
+    """What the file is, by two numbers in its header and whether there is anything in it. It only reads.
+
+    All in one look: between two, another process might make the tables, and the file would seem to be somebody else's.
+    """
+    if connection.in_transaction:
+        return _look(connection)
+    connection.execute("BEGIN")
+    try:
+        return _look(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _look(connection: sqlite3.Connection) -> FileState:
     application = _number(connection, "application_id")
     version = _number(connection, "user_version")
     if application == APPLICATION_ID:

@@ -14,6 +14,7 @@ from alpineagents.store.base import Infos, Record, StateInfo, Store
 from alpineagents.store.files import File, file_at
 from alpineagents.store.opening import explained
 from alpineagents.store.rows import entry_data, hashes, info_of_row
+from alpineagents.store.saving import Entries
 from alpineagents.store.statements import LISTING, READ_STATE, delete_state, write_state
 from alpineagents.store.writer import Job
 from alpineagents.waiting import in_thread
@@ -78,16 +79,27 @@ class SqliteStore(Store):
     ) -> None:
         """`write` on the helper thread that commits for all waiting tasks."""
         if type(self).awrite is SqliteStore.awrite and type(self).write is not SqliteStore.write:
-            await in_thread(self.write, state_id, entries, info, create=create)
+            await in_thread(self._write_here, state_id, entries, info, create)
             return
         await self._file.writer.aperform(self._job(state_id, entries, info, create))
+
+    def _write_here(
+        self, state_id: str, entries: Sequence[dict[str, Any]], info: Mapping[str, Any], create: bool
+    ) -> None:
+        """The `write` of a subclass, which may fail before it reaches ours; a command may be waiting for its end."""
+        try:
+            self.write(state_id, entries, info, create=create)
+        finally:
+            if isinstance(entries, Entries):
+                entries.ended()
 
     def _job(self, state_id: str, entries: Sequence[dict[str, Any]], info: Mapping[str, Any], create: bool) -> Job:
         run = write_state(state_id, entries, info, create)
         kinds = {entry["kind"] for entry in entries}
         synced = self._synced and not (kinds and kinds <= _UNSYNCED_KINDS)
-        done, over = getattr(entries, "committed", None), getattr(entries, "ended", None)
-        return Job(run, synced=synced, done=done, over=over)
+        if not isinstance(entries, Entries):
+            return Job(run, synced=synced)
+        return Job(run, synced=synced, done=entries.committed, over=entries.ended)
 
     def read(self, state_id: str) -> Record | None:
         """All entries of a State and its info, or `None` for an unknown id.

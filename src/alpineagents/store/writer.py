@@ -107,11 +107,10 @@ class Writer:
                 with self._lock:
                     if not job.ended:
                         self._commit_queued()
-            except Exception:
+            except Exception as error:
                 tries += 1
                 if tries == _TRIES:
-                    self._withdraw(job)
-                    raise
+                    self._withdraw(job, error)
             except BaseException as error:
                 interrupt = interrupt or error
         if interrupt is not None:
@@ -119,18 +118,16 @@ class Writer:
         if job.error is not None:
             raise job.error
 
-    def _withdraw(self, job: Job) -> None:
-        """Nobody will commit the job behind the back of who gave it."""
+    def _withdraw(self, job: Job, error: Exception) -> None:
+        """End the job, so that nobody commits it behind the back of who gave it."""
         with self._lock:
             if self._connection is not None:
                 _roll_back(self._connection)
-            while job in self._queue:
-                self._queue.remove(job)
-            while job in self._group:
-                self._group.remove(job)
+            job.end(error)
 
     async def aperform(self, job: Job) -> None:
-        """`perform` on the helper thread. The job is done even if the waiting task is cancelled."""
+        """`perform` on the helper thread. A task cancelled meanwhile waits for the outcome all the same, so that
+        the end of a loop, which cancels every task, leaves nothing half known."""
         loop = asyncio.get_running_loop()
         told: asyncio.Future[None] = loop.create_future()
 
@@ -148,7 +145,14 @@ class Writer:
         self._start_helper()
         self._queue.append(job)
         self._wake.set()
-        await told
+        cancelled: asyncio.CancelledError | None = None
+        while not told.done():
+            try:
+                await asyncio.wait([told])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
         if job.error is not None:
             raise job.error
 

@@ -117,8 +117,10 @@ class Recording:
                 self._events.append(event)
             case ModelReplyEntry(content=reply, turn=turn):
                 self.replies.answers.append(Answer(reply, turn, self._sent, events=tuple(self._events)))
-            case ContextChangeEntry(content=ContextChange(kind="compact", usage=Usage())):  # a model wrote it
-                self._note_summary(entry, before)
+            case ContextChangeEntry(
+                content=ContextChange("compact", summary=str(summary), usage=Usage() as usage) as change
+            ):
+                self.summaries.answers.append(Answer(said(summary, usage), entry.turn, before, change.kept))
             case ExchangeEntry(kind="ask"):
                 self.questions.append(entry)
             case RunStartEntry(content=agent) if self.agent_model is None:
@@ -126,19 +128,14 @@ class Recording:
             case _:
                 pass
 
-    def _note_summary(self, entry: ContextChangeEntry, before: Log[Message]) -> None:
-        change = entry.content
-        reply = said(change.summary or "", change.usage)
-        self.summaries.answers.append(Answer(reply, entry.turn, before, change.kept))
-
     @property
     def remaining(self) -> int:
         return self.replies.remaining + self.summaries.remaining + len(self.questions)
 
 
-def said(text: str, usage: Usage | None) -> Reply:
+def said(text: str, usage: Usage) -> Reply:
     """A reply of one text."""
-    return Reply(Message.assistant(text), usage or Usage(), stop_reason="end_turn")
+    return Reply(Message.assistant(text), usage, stop_reason="end_turn")
 
 
 def _ordinal(number: int) -> str:

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from alpineagents.errors import explain
-from alpineagents.values.content import Block, Image, Message, RawBlock, TextBlock, ToolCall, ToolResultBlock
+from alpineagents.values.content import Block, Image, Message, TextBlock, ToolCall, ToolResultBlock
 from alpineagents.values.display import format_call, image_text, result_text
 
 MAX_LINES = 20
@@ -36,14 +36,11 @@ class _Difference(Exception):
         actual: Message | None = None,
         diff: str = "",
     ) -> None:
-        super().__init__(message, index, expected, actual, diff)
+        super().__init__(message)
         self.index = index
         self.expected = expected
         self.actual = actual
         self.diff = diff
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class ReplayMismatch(_Difference, AssertionError):
@@ -119,15 +116,11 @@ def _block_text(block: Block) -> str:
         return f"tool_result {block.name}{' (error)' if block.is_error else ''}: {result_text(block.content)}"
     if isinstance(block, Image):
         return f"image: {image_text(block)}"
-    if isinstance(block, RawBlock):
-        return f"raw {block.provider}: {json.dumps(block.data, ensure_ascii=False, default=repr)}"
-    return repr(block)
+    return f"raw {block.provider}: {json.dumps(block.data, ensure_ascii=False, default=repr)}"
 
 
 def _changed(old: list[str], new: list[str]) -> Pairs:
-    """The lines side by side, without those that both begin and end with."""
-    start = _common(old, new)
-    old, new = old[start:], new[start:]
+    """The lines side by side, without those that are equal and those that both end with."""
     end = _common(old[::-1], new[::-1])
     pairs = zip_longest(old[: len(old) - end], new[: len(new) - end])
     return [(recorded, received) for recorded, received in pairs if recorded != received]

@@ -1,0 +1,470 @@
+"""Agent: its settings, what it refuses, and what all its actions have in common."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import Heard, Nobody, Shelf, agent, call, fake, started, story
+
+from alpineagents import (
+    Agent,
+    FunctionTool,
+    Human,
+    Message,
+    Reporter,
+    SqliteStore,
+    State,
+    Store,
+    Terminal,
+    Tool,
+    adefault_loop,
+    default_loop,
+    tool,
+)
+from alpineagents.agent import DEFAULT
+from alpineagents.terminal import default_terminal
+from alpineagents.testing import FakeHuman, FakeModel
+
+Act = Callable[..., Any]
+
+
+@tool
+def find(number: str) -> str:
+    """Find a parcel"""
+    return number
+
+
+@tool
+def ship(number: str) -> str:
+    """Ship a parcel"""
+    return number
+
+
+class Depot:
+    @tool
+    def weigh(self) -> str:
+        """Weigh a parcel"""
+        return "2 kg"
+
+    @tool
+    def seal(self) -> str:
+        """Seal a parcel"""
+        return "sealed"
+
+
+class Crane(Tool):
+    def __init__(self, name: str = "crane") -> None:
+        super().__init__(name=name)
+
+    def run(self, args: dict[str, Any], state: State) -> str:
+        return "lifted"
+
+
+class Nameless(Tool):
+    def __init__(self) -> None:
+        """Does not call Tool.__init__."""
+
+    def run(self, args: dict[str, Any], state: State) -> str:
+        return ""
+
+
+class Idle(Tool):
+    def __init__(self) -> None:
+        super().__init__(name="idle")
+
+
+class Listener:
+    """Hears everything, and is no Reporter."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("on_"):
+            return lambda *args: None
+        raise AttributeError(name)
+
+
+class Half:
+    def on_run_start(self, state: State) -> None: ...
+
+
+class Asked:
+    def ask(self, state: State, prompt: str, returns: Any = str) -> Any: ...
+
+
+class AsyncAsked:
+    async def aask(self, state: State, prompt: str, returns: Any = str) -> Any: ...
+
+
+def plain_loop(agent: Any, state: State) -> str:
+    return "looped"
+
+
+# Creating an Agent
+
+
+def test_only_the_model_may_be_given_by_position() -> None:
+    model = FakeModel([])
+    assert Agent(model).model is model
+    with pytest.raises(TypeError):
+        Agent(model, "a system prompt")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["tool", "permission", "max_turns"])
+def test_an_unknown_setting_is_a_type_error(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        Agent(FakeModel([]), **{name: None})
+
+
+def test_settings_are_as_given() -> None:
+    model, reporter, human, store = FakeModel([]), Heard(), Nobody(), Shelf()
+    made = Agent(
+        model,
+        system="Be brief",
+        tools=[find],
+        loop=plain_loop,
+        reporter=reporter,
+        human=human,
+        store=store,
+        name="clerk",
+        description="Finds parcels",
+    )
+    assert made.model is model
+    assert (made.system, made.name, made.description) == ("Be brief", "clerk", "Finds parcels")
+    assert made.tools == (find,)
+    assert made.loop is plain_loop
+    assert made.reporter is reporter
+    assert made.human is human
+    assert made.store is store
+
+
+def test_settings_that_are_left_out_have_defaults() -> None:
+    made = Agent(FakeModel([]))
+    assert (made.system, made.name, made.description) == (None, None, None)
+    assert made.tools == ()
+    assert dict(made.tool_map) == {}
+    assert made.loop is default_loop
+    assert made.store is None
+
+
+def test_no_loop_means_the_default_loop() -> None:
+    assert Agent(FakeModel([]), loop=None).loop is default_loop
+
+
+@pytest.mark.parametrize("setting", ["system", "name", "description"])
+@pytest.mark.parametrize("value", [None, "", "text", "two\nlines"])
+def test_texts_may_be_none_or_empty(setting: str, value: str | None) -> None:
+    assert getattr(Agent(FakeModel([]), **{setting: value}), setting) == value
+
+
+def not_settings() -> list[tuple[str, Any]]:
+    texts = [(setting, value) for setting in ("system", "name", "description") for value in (3, b"x", ["x"])]
+    tools = [("tools", value) for value in (None, find, Crane(), "find", b"find", 3)]
+    items = [
+        ("tools", [value])
+        for value in (
+            plain_loop,
+            object(),
+            Depot.weigh,
+            Depot,
+            Crane,
+            Nameless(),
+            Idle(),
+            "find",
+            None,
+            3,
+            Depot.__init__,
+        )
+    ]
+    loops = [("loop", value) for value in (3, "default_loop", [plain_loop])]
+    reporters = [("reporter", value) for value in (object(), Half(), Reporter, Heard, print, "terminal")]
+    humans = [("human", value) for value in (object(), Human, Nobody, Asked, print, True)]
+    stores = [("store", value) for value in (b"runs.db", Store, SqliteStore, object(), 3, {})]
+    return [*texts, *tools, *items, *loops, *reporters, *humans, *stores]
+
+
+@pytest.mark.parametrize(("setting", "value"), not_settings())
+def test_a_setting_of_a_wrong_kind_is_a_type_error(setting: str, value: Any) -> None:
+    with pytest.raises(TypeError):
+        Agent(FakeModel([]), **{setting: value})
+
+
+@pytest.mark.parametrize("model", [None, 3, b"x", FakeModel, object(), ["fake"]])
+def test_a_model_of_a_wrong_kind_is_a_type_error(model: Any) -> None:
+    with pytest.raises(TypeError):
+        Agent(model)
+
+
+def test_an_incomplete_reporter_is_refused_with_the_names_it_lacks() -> None:
+    with pytest.raises(TypeError) as refused:
+        Agent(FakeModel([]), reporter=Half())  # type: ignore[arg-type]
+    assert "on_run_end" in str(refused.value)
+    assert "on_tool_start" in str(refused.value)
+    assert "on_run_start" not in str(refused.value).partition("Fix:")[0]
+
+
+def test_a_reporter_and_a_human_need_not_be_subclasses() -> None:
+    listener, asked, asked_async = Listener(), Asked(), AsyncAsked()
+    made: Any = Agent(FakeModel([]), reporter=listener, human=asked)  # type: ignore[arg-type]
+    assert made.reporter is listener
+    assert made.human is asked
+    assert Agent(FakeModel([]), human=asked_async).human is asked_async  # type: ignore[arg-type,comparison-overlap]
+
+
+def test_a_path_means_the_sqlite_store_at_it(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    for given in (path, str(path)):
+        made = Agent(FakeModel([]), store=given)
+        assert made.store == SqliteStore(path)
+        assert isinstance(made.store, SqliteStore)
+    assert not path.exists()
+
+
+def test_an_empty_path_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="path"):
+        Agent(FakeModel([]), store="")
+
+
+@pytest.mark.parametrize("value", [None, DEFAULT, Nobody()])
+def test_no_human_the_default_and_any_human_are_accepted(value: Any) -> None:
+    Agent(FakeModel([]), human=value)
+
+
+def test_the_default_marker_is_one_object_that_shows_its_name() -> None:
+    assert repr(DEFAULT) == "DEFAULT"
+    assert DEFAULT is not None
+    given: Any = Agent(FakeModel([]), reporter=DEFAULT, human=DEFAULT)
+    assert given.reporter is given.human is default_terminal()
+
+
+def test_items_of_tools_become_tools_in_order() -> None:
+    depot = Depot()
+    made = agent(tools=[ship, depot, Crane(), find])
+    assert list(made.tool_map) == ["ship", "weigh", "seal", "crane", "find"]
+    assert made.tools[1] is depot
+    weigh = made.tool_map["weigh"]
+    assert isinstance(weigh, FunctionTool)
+    assert weigh.bound_to is depot
+
+
+def test_a_bound_method_is_a_tool() -> None:
+    depot = Depot()
+    assert list(agent(tools=[depot.seal]).tool_map) == ["seal"]
+
+
+def test_a_generator_of_tools_is_read_once() -> None:
+    items = [find, ship]
+    made = agent(tools=(item for item in items))
+    assert made.tools == (find, ship)
+    assert list(made.copy().tool_map) == ["find", "ship"]
+
+
+@pytest.mark.parametrize("tools", [[find, find], [find, Crane("find")], [Depot(), Depot()], [Depot(), Depot().seal]])
+def test_two_tools_of_one_name_are_a_value_error(tools: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"find|weigh|seal"):
+        agent(tools=tools)
+
+
+def test_creating_an_agent_asks_no_model() -> None:
+    made = agent("never asked", tools=[find], store=Shelf())
+    assert fake(made).requests == []
+
+
+# Reading an Agent
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "system", "tools", "tool_map", "loop", "reporter", "human", "store", "name", "description"]
+)
+def test_settings_cannot_be_assigned(name: str) -> None:
+    made = agent()
+    with pytest.raises(AttributeError):
+        setattr(made, name, None)
+    with pytest.raises(AttributeError):
+        delattr(made, name)
+
+
+def test_agents_compare_and_hash_by_identity() -> None:
+    model = FakeModel([])
+    one, other = Agent(model), Agent(model)
+    assert one != other
+    assert one == one  # noqa: PLR0124  # this is the claim
+    assert len({one, other}) == 2
+
+
+def test_without_reporter_and_human_all_agents_have_the_one_terminal() -> None:
+    one, other = Agent(FakeModel([])), Agent(FakeModel([]))
+    assert one.reporter is one.human is other.reporter
+    assert isinstance(one.reporter, Terminal)
+
+
+def test_none_is_nobody() -> None:
+    made = Agent(FakeModel([]), reporter=None, human=None)
+    assert made.reporter is None
+    assert made.human is None
+
+
+def test_the_repr_is_one_line_with_name_model_and_tools() -> None:
+    text = repr(agent(name="clerk\n2", tools=[find, Crane()]))
+    assert text.startswith("Agent(")
+    assert "\n" not in text
+    for part in ("clerk", "fake/fake", "find", "crane"):
+        assert part in text
+
+
+def test_the_repr_without_a_name_is_fine() -> None:
+    assert repr(agent()).startswith("Agent(model=")
+
+
+def test_the_tool_map_is_read_only() -> None:
+    tools: Any = agent(tools=[find]).tool_map
+    assert isinstance(tools, Mapping)
+    with pytest.raises(TypeError):
+        tools["ship"] = ship
+    with pytest.raises(TypeError):
+        del tools["find"]
+
+
+def test_the_tool_map_has_no_other_names() -> None:
+    tools = agent(tools=[find]).tool_map
+    assert tools["find"] is find
+    assert tools.get("ship") is None
+    assert "ship" not in tools
+    with pytest.raises(KeyError, match="ship"):
+        tools["ship"]
+
+
+# copy
+
+
+def test_a_copy_without_changes_has_equal_settings_and_is_another_object() -> None:
+    made = agent("a", system="s", tools=[find], loop=plain_loop, store=Shelf(), name="n", description="d")
+    copied = made.copy()
+    assert copied is not made
+    for name in ("model", "system", "tools", "loop", "reporter", "human", "store", "name", "description"):
+        assert getattr(copied, name) is getattr(made, name) or getattr(copied, name) == getattr(made, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model", FakeModel(["other"])),
+        ("system", None),
+        ("tools", (ship,)),
+        ("loop", adefault_loop),
+        ("reporter", Heard()),
+        ("human", FakeHuman([])),
+        ("store", None),
+        ("name", "other"),
+        ("description", ""),
+    ],
+)
+def test_a_copy_changes_what_it_is_told_and_nothing_else(name: str, value: Any) -> None:
+    made = agent(system="s", tools=[find], loop=plain_loop, store=Shelf(), name="n", description="d")
+    before = {setting: getattr(made, setting) for setting in SETTINGS}
+    copied = made.copy(**{name: value})
+    assert getattr(copied, name) == value
+    assert {setting: getattr(made, setting) for setting in SETTINGS} == before
+    assert [s for s in SETTINGS if getattr(copied, s) != before[s]] == [name]
+
+
+SETTINGS = ["model", "system", "tools", "loop", "reporter", "human", "store", "name", "description"]
+
+
+def test_a_copy_with_unknown_names_lists_all_of_them_and_what_it_takes() -> None:
+    with pytest.raises(TypeError) as refused:
+        agent().copy(colour="red", size=3)
+    for name in ("colour", "size", *SETTINGS):
+        assert name in str(refused.value)
+
+
+@pytest.mark.parametrize("changes", [{"tools": None}, {"tools": [print]}, {"model": None}, {"loop": 3}, {"store": 3}])
+def test_a_copy_is_checked_like_a_new_agent(changes: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        agent().copy(**changes)
+
+
+def test_what_was_not_given_stays_not_given_in_a_copy() -> None:
+    copied: Any = Agent(FakeModel([])).copy(name="clerk").copy(system="s")
+    assert copied.reporter is copied.human is default_terminal()
+
+
+def test_a_copy_of_an_agent_with_a_path_has_an_equal_store(tmp_path: Path) -> None:
+    made = agent(store=tmp_path / "runs.db")
+    assert made.copy(name="n").store == made.store
+    assert made.copy(store=None).store is None
+
+
+def test_a_copy_continues_a_state_that_another_model_began(act: Act) -> None:
+    made = agent("one", name="clerk")
+    state = started()
+    act(made, "run", state)
+    state.add_message(Message.user("And now?"))
+    assert act(made.copy(model=FakeModel(["two"], name="larger")), "run", state) == "two"
+    assert [e.content for e in state.history if e.kind == "model_request"] == ["fake/fake", "fake/larger"]
+
+
+# What all actions have in common
+
+
+@pytest.mark.parametrize("action", ["think", "use_tools"])
+@pytest.mark.parametrize("value", [None, "Go", started().snapshot(), object(), State])
+def test_an_action_needs_a_state_and_names_itself(act: Act, action: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=action):
+        act(agent("x"), action, value)
+
+
+@pytest.mark.parametrize("value", [None, 3, b"Go", started().snapshot(), State, [Message.user("Go")]])
+def test_a_run_needs_a_prompt_or_a_state(act: Act, value: Any) -> None:
+    made = agent("x")
+    with pytest.raises(TypeError, match="run"):
+        act(made, "run", value)
+    assert fake(made).requests == []
+
+
+def test_the_argument_of_run_has_no_name() -> None:
+    with pytest.raises(TypeError):
+        agent("x").run(prompt_or_state="Go")  # type: ignore[call-arg]
+
+
+def test_with_nobody_to_tell_or_ask_a_run_is_silent(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(prompt: str = "") -> str:
+        raise AssertionError(prompt)
+
+    monkeypatch.setattr("builtins.input", never)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        act(agent([call("find", "c1", number="7"), "text"], "done", tools=[find]), "run", "Go")
+    assert (out.getvalue(), err.getvalue()) == ("", "")
+
+
+def test_by_default_a_run_shows_at_the_terminal(act: Act, capsys: pytest.CaptureFixture[str]) -> None:
+    act(Agent(FakeModel(["Hello"])), "run", "Go")
+    assert capsys.readouterr().out == "[turn 1] thinking\nHello\ndone: stopped by waiting_for_user (1 turn)\n"
+
+
+def test_an_agent_keeps_no_conversation(act: Act) -> None:
+    made = agent("one", "two")
+    act(made, "run", "First")
+    act(made, "run", "Second")
+    assert [m.text for m in fake(made).requests[1].messages] == ["Second"]
+
+
+def test_any_agent_may_act_on_any_state(act: Act) -> None:
+    state = started()
+    act(agent(call("find", "c1", number="7")), "think", state)
+    act(agent(tools=[find]), "use_tools", state)
+    act(agent("done"), "think", state)
+    assert state.answer == "done"
+    assert story(state)[-1] == "model_reply"
+
+
+def test_a_misuse_says_what_is_wrong_how_to_fix_it_and_shows_code() -> None:
+    with pytest.raises(TypeError) as refused:
+        agent().think("Go")  # type: ignore[arg-type]
+    assert "think" in str(refused.value)
+    assert "\nFix: " in str(refused.value)
+    assert "\nExample:\n    " in str(refused.value)
