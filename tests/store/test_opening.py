@@ -14,11 +14,12 @@ from typing import Any
 import histories
 import pytest
 from durability.mounts import read_only, small_disk
+from durability.processes import Process
 
 from alpineagents import State
 from alpineagents.store import SqliteStore, check, opening, schema
 from alpineagents.store.opening import FixedConnection, connect_to_read, connect_to_write
-from alpineagents.types import Message
+from alpineagents.types import Image, Message
 
 Use = Callable[[SqliteStore], object]
 
@@ -353,6 +354,16 @@ def test_a_file_on_a_read_only_disk_that_has_an_empty_wal_can_be_read(disk: Path
         assert SqliteStore(disk).load("a").snapshot() == state.snapshot()
 
 
+def test_a_file_on_a_read_only_disk_that_has_an_empty_wal_and_a_shm_can_be_read(disk: Path) -> None:
+    state = ours(disk)
+    connection = sqlite3.connect(f"{disk.as_uri()}?mode=ro", uri=True)  # which leaves both behind
+    connection.execute("SELECT * FROM states").fetchall()
+    connection.close()
+    assert sorted(file.name for file in disk.parent.iterdir()) == ["runs.db", "runs.db-shm", "runs.db-wal"]
+    with read_only(disk.parent):
+        assert SqliteStore(disk).load("a").snapshot() == state.snapshot()
+
+
 def test_a_wal_on_a_read_only_disk_is_not_passed_over(disk: Path) -> None:
     ours(disk)
     with_an_open_wal(disk, "UPDATE states SET turn = 7")
@@ -602,3 +613,22 @@ def test_opening_the_file_once_more_keeps_the_locks_of_the_connections_that_are_
     for _ in range(3):
         assert check(path) == []
     assert locks() == before
+
+
+def test_a_file_looked_at_while_it_is_made_grows_and_is_closed_is_never_taken_for_anything_else(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.db" for number in range(12)]
+
+    def look() -> None:
+        for path in paths:
+            while not path.with_suffix(".done").exists():
+                SqliteStore(path).list()
+                SqliteStore(path).close()
+
+    watchers = [Process(look), Process(look)]
+    for path in paths:
+        for _ in range(3):
+            with SqliteStore(path, synchronous="normal") as store:
+                store.save(State(messages=[Message("user", (Image(os.urandom(50_000), "image/png"),))]))
+        path.with_suffix(".done").touch()
+    for watcher in watchers:
+        watcher.ended()

@@ -95,6 +95,11 @@ def test_a_long_line_is_shortened_around_what_differs() -> None:
     assert "NEW" in lines[1]
 
 
+def test_lines_that_are_not_long_are_shown_whole() -> None:
+    same = "x" * 100
+    assert lines_of(f"{same} old", f"{same} new") == [f"- text: {same} old", f"+ text: {same} new"]
+
+
 def test_a_long_line_of_one_side_is_shortened() -> None:
     line = difference_lines(None, Message.user("z" * 5000))[1]
     assert line.startswith("+ text: zzz")

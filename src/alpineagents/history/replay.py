@@ -296,7 +296,7 @@ def _restore(now: Value, change: ContextChange) -> dict[str, Any]:
     if length is None or not 0 <= length <= len(now.history):
         raise ValueError(f"restored_to must be a number of earlier entries, 0 to {len(now.history)}, not {length!r}")
     then = value_at(now, length)
-    parts = {name: getattr(then, name) for name in _RESTORED}
+    parts = {name: getattr(then, name) for name in _RESTORED} | {"restored": True}
     if now.status != "open":
         parts["status"] = "idle" if then.status == "open" else then.status
     return parts

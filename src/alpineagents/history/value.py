@@ -49,6 +49,7 @@ class Value:
         status: How the latest run stands: idle, open, answered, finished, limit, permission, failed, interrupted.
         error_count: How many `error` entries there are.
         stop_seq: The `seq` of the entry that set `stopped`.
+        restored: Whether the latest entry went back to an earlier point.
         kept: Earlier values with the number of their entries, sparsely; in no comparison.
         faces: The snapshot that shows this value, once asked for: the first, since appending takes no lock.
     """
@@ -81,6 +82,7 @@ class Value:
     status: str
     error_count: int
     stop_seq: int | None
+    restored: bool
     kept: Log[tuple[int, Value]]
     faces: list[Any]
 
@@ -115,15 +117,8 @@ class Value:
         count = len(self.history)
         if count % KEEP_EVERY == 0 or self.restored:
             parts["kept"] = self.kept.plus((count, self))
+            parts["restored"] = changes.get("restored", False)
         return Value(parts)
-
-    @property
-    def restored(self) -> bool:
-        """Whether the latest entry went back to an earlier point."""
-        if not len(self.history):
-            return False
-        last = self.history[-1]
-        return last.kind == "context_change" and last.content.kind == "restore"
 
 
 EMPTY = Value(
@@ -154,6 +149,7 @@ EMPTY = Value(
         "status": "idle",
         "error_count": 0,
         "stop_seq": None,
+        "restored": False,
         "kept": Log[tuple[int, "Value"]](),
     }
 )

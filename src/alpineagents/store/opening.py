@@ -73,10 +73,43 @@ def _holds_ours(path: Path) -> bool:
     Raises:
         ValueError: It is another application's, or was written by a newer version.
     """
-    # As an immutable file first: another look would leave a -wal and a -shm beside somebody else's WAL file.
-    found = _seen(path, "ro&immutable=1")
-    # What has not come into the file yet stands in its -wal, which an immutable file has not.
-    return _seen(path, "ro") if _has_wal(path) else found
+    # An ordinary look would leave a -wal and a -shm beside somebody else's WAL file. One that takes the file for
+    # immutable leaves nothing, but is right only while nobody writes, as somebody may who has a -shm.
+    found = None
+    while found is None and not _beside(path, "-shm").exists():
+        found = _seen_at_rest(path)
+    if found is not None and not _has_wal(path):
+        return found
+    try:
+        return _seen(path, "ro")
+    except sqlite3.OperationalError as error:
+        if _has_wal(path) or error.sqlite_errorcode & 0xFF not in _UNREADABLE:
+            raise
+    return _seen(path, "ro&immutable=1")
+
+
+def _seen_at_rest(path: Path) -> bool | None:
+    """What an immutable file shows, or `None` if it was not one after all."""
+    before = _stamp(path)
+    try:
+        found = _seen(path, "ro&immutable=1")
+    except (sqlite3.Error, ValueError):
+        if _stamp(path) == before:
+            raise
+        return None
+    return found if _stamp(path) == before else None
+
+
+def _stamp(path: Path) -> tuple[int, int, bool] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_size, _beside(path, "-shm").exists()
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f"{path.name}{suffix}")
 
 
 def _seen(path: Path, mode: str) -> bool:
@@ -89,7 +122,7 @@ def _seen(path: Path, mode: str) -> bool:
 
 def _has_wal(path: Path) -> bool:
     try:
-        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+        return _beside(path, "-wal").stat().st_size > 0
     except FileNotFoundError:
         return False
 

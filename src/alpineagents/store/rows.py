@@ -13,7 +13,7 @@ from typing import Any
 
 from alpineagents.errors import explain
 from alpineagents.history.codec import decode_stopped, image_blocks
-from alpineagents.store.info import PREVIEW
+from alpineagents.store.info import PREVIEW, Info
 
 ENTRY_COLUMNS = ("state_id", "seq", "kind", "turn", "at", "closes", "block", "data", "original")
 _OWN_COLUMNS = frozenset({"seq", "kind", "turn", "at", "closes", "block"})
@@ -145,10 +145,7 @@ def loads(text: str) -> Any:
 
 def state_row(info: Mapping[str, Any], entry_count: int) -> tuple[Any, ...]:
     """The values of `STATE_COLUMNS` for an info. One that these columns cannot give back is kept whole in `more`."""
-    row = [_storable(info.get(name), kind) for name, kind in _PLAIN.items()]
-    fits = info.keys() - _FORK_KEYS == _INFO_KEYS and info["entry_count"] == entry_count
-    fits = fits and not any([kept is None and info[name] is not None for name, kept in zip(_PLAIN, row, strict=True)])
-    row[_COUNT] = entry_count
+    row, fits = _plain_row(info, entry_count)
     stopped = info.get("stopped")
     text = _stopped_text(stopped)
     stop = None if stopped is None else clean(_compact(stopped))
@@ -156,6 +153,19 @@ def state_row(info: Mapping[str, Any], entry_count: int) -> tuple[Any, ...]:
         stop = None
     more = None if fits else clean(_compact(dict(info)))
     return (*row, text, stop, more)
+
+
+def _plain_row(info: Mapping[str, Any], entry_count: int) -> tuple[list[Any], bool]:
+    """The values of the plain columns, and whether they can give the info back."""
+    if type(info) is Info and info["entry_count"] == entry_count:
+        row = [clean(value) if type(value) is str else value for value in map(info.__getitem__, _PLAIN)]
+        if not any([type(value) is int and value >= _BEYOND_SQL for value in row]):
+            return row, True
+    row = [_storable(info.get(name), kind) for name, kind in _PLAIN.items()]
+    fits = info.keys() - _FORK_KEYS == _INFO_KEYS and info["entry_count"] == entry_count
+    fits = fits and not any([kept is None and info[name] is not None for name, kept in zip(_PLAIN, row, strict=True)])
+    row[_COUNT] = entry_count
+    return row, fits
 
 
 _COUNT = list(_PLAIN).index("entry_count")

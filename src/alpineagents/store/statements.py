@@ -69,8 +69,8 @@ def write_state(state_id: str, entries: Sequence[Mapping[str, Any]], info: Mappi
                 _update(connection, state_id, info, count)
         if images:
             connection.executemany(_INSERT_BLOB, images)
-        if new:
-            connection.executemany(_INSERT_ENTRY, new)
+        for row in new or ():
+            connection.execute(_INSERT_ENTRY, row)
 
     return run
 
