@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NoReturn, Self, cast
 
-from alpineagents.errors import explain
+from alpineagents.errors import explain, shown
 from alpineagents.history import rules
 from alpineagents.history.entries import ContextChangeEntry, HistoryEntry
 from alpineagents.history.printed import printed
@@ -90,7 +90,7 @@ class State:
         self._journal = Journal(EMPTY)
         self._journal.record(rules.imported, start)
         if extra_data is not None and not isinstance(extra_data, Mapping):
-            raise TypeError(explain(f"extra_data is a mapping, not {type(extra_data).__name__}: {extra_data!r}"))
+            raise TypeError(explain(f"extra_data is a mapping, not {type(extra_data).__name__}: {shown(extra_data)}"))
         self._journal.record(rules.extra_data, extra_data or {})
 
     @property
@@ -330,9 +330,10 @@ def check_id(id: object) -> None:
     """
     rule = "use 1 to 128 letters, digits, _ and -"
     if not isinstance(id, str):
-        raise TypeError(explain(f"a State id is a str, not {type(id).__name__}: {id!r}", rule, 'State(id="bug-1")'))
+        problem = f"a State id is a str, not {type(id).__name__}: {shown(id)}"
+        raise TypeError(explain(problem, rule, 'State(id="bug-1")'))
     if not _ID.fullmatch(id):
-        raise ValueError(explain(f"{id!r} is not a State id", rule, 'State(id="bug-1")'))
+        raise ValueError(explain(f"{shown(id)} is not a State id", rule, 'State(id="bug-1")'))
 
 
 def _messages(messages: object) -> tuple[Message, ...]:

@@ -73,7 +73,7 @@ def test_an_id_of_letters_digits_and_dashes_is_kept(id: str) -> None:
 
 @pytest.mark.parametrize("id", ["", "x" * 129, "a b", "a/b", "a.b", "é", "٣", "bug\n", "\n", "a\x00"])
 def test_another_id_is_refused(id: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(repr(id))):
+    with pytest.raises(ValueError, match=re.escape(repr(id)[:50])):
         State(id=id)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from alpineagents.errors import error_text, explain
+from alpineagents.errors import error_text, explain, shown
 from alpineagents.history import clock, wording
 from alpineagents.history.codec import encode
 from alpineagents.history.entries import (
@@ -59,7 +59,7 @@ def message(now: Value, added: Message) -> Entries:
     if not isinstance(added, Message):
         raise TypeError(
             explain(
-                f"add_message takes a Message, not {type(added).__name__}: {added!r}",
+                f"add_message takes a Message, not {type(added).__name__}: {shown(added)}",
                 "make one of the text",
                 'state.add_message(Message.user("Find the bug"))',
             )
@@ -75,7 +75,7 @@ def message(now: Value, added: Message) -> Entries:
     entry = MessageEntry.from_message(added, turn=now.turn)
     if not _says_something(entry.content):
         raise ValueError(
-            explain(f"add_message needs a text or an image, not a blank message: {added!r}", "say something in it")
+            explain(f"add_message needs a text or an image, not a blank message: {shown(added)}", "say something in it")
         )
     return (entry,)
 
@@ -99,13 +99,13 @@ def compact(now: Value, summary: str, kept: int = 0, usage: Usage | None = None)
     if not isinstance(summary, str):
         raise TypeError(
             explain(
-                f"compact takes the summary as a str, not {type(summary).__name__}: {summary!r}",
+                f"compact takes the summary as a str, not {type(summary).__name__}: {shown(summary)}",
                 "give the text, or let the model write it",
                 "agent.compact(state)",
             )
         )
     if not summary.strip():
-        raise ValueError(explain(f"compact needs a summary, not {summary!r}", "say what happened so far"))
+        raise ValueError(explain(f"compact needs a summary, not {shown(summary)}", "say what happened so far"))
     refuse_pending(now, "compact")
     return _measured(now, ContextChange("compact", 0, 0, summary=summary, kept=kept, usage=usage))
 
@@ -115,7 +115,7 @@ def clear_tool_results(now: Value, keep_last: int) -> Entries:
     if isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 0:
         raise ValueError(
             explain(
-                f"clear_tool_results keeps a number of results, 0 or more, not {keep_last!r}",
+                f"clear_tool_results keeps a number of results, 0 or more, not {shown(keep_last)}",
                 "give an int",
                 "state.clear_tool_results(keep_last=5)",
             )
@@ -245,7 +245,7 @@ def reply(now: Value, replied: Reply) -> Entries:
     if not isinstance(replied, Reply):
         raise TypeError(
             explain(
-                f"a Model's respond must return a Reply, not {type(replied).__name__}: {replied!r}",
+                f"a Model's respond must return a Reply, not {type(replied).__name__}: {shown(replied)}",
                 "return Reply(message, usage)",
                 'Reply(Message.assistant("done"), Usage(requests=1))',
             )
@@ -268,7 +268,7 @@ def model_event(now: Value, event: ModelEvent) -> Entries:
     if not isinstance(event, ModelEvent):
         raise TypeError(
             explain(
-                f"on_event takes a ModelEvent, not {type(event).__name__}: {event!r}",
+                f"on_event takes a ModelEvent, not {type(event).__name__}: {shown(event)}",
                 "report one",
                 'on_event(ModelEvent("retry", "asking again in 2 s"))',
             )
