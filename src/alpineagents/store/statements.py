@@ -23,13 +23,11 @@ _OTHERS = tuple([name for name in STATE_COLUMNS if name not in _INDEXED])
 _PICK_INDEXED = itemgetter(*[STATE_COLUMNS.index(name) for name in _INDEXED])
 _PICK_OTHERS = itemgetter(*[STATE_COLUMNS.index(name) for name in _OTHERS])
 _UPDATE_STATE = f"UPDATE states SET {', '.join([f'{name} = ?' for name in _OTHERS])} WHERE id = ?"
-_UPDATE_INDEXED = (
-    f"UPDATE states SET {', '.join([f'{name} = ?' for name in _INDEXED])}"
-    f" WHERE id = ? AND ({', '.join(_INDEXED)}) IS NOT (?, ?, ?)"
-)
+_UPDATE_INDEXED = f"UPDATE states SET {', '.join([f'{name} = ?' for name in _INDEXED])} WHERE id = ?"
+_OUTDATED = f"RETURNING ({', '.join(_INDEXED)}) IS NOT (?, ?, ?)"
 # Who deleted a State and made another of the same name did not continue it, however many entries the new one has.
 _SAME_STATE = "(created_at = ?) IS NOT 0"
-_ADVANCE_STATE = f"{_UPDATE_STATE} AND entry_count = ? AND {_SAME_STATE}"
+_ADVANCE_STATE = f"{_UPDATE_STATE} AND entry_count = ? AND {_SAME_STATE} {_OUTDATED}"
 _COUNT_AND_SAME = f"SELECT entry_count, {_SAME_STATE} FROM states WHERE id = ?"
 _INSERT_BLOB = "INSERT OR IGNORE INTO blobs(sha256, media_type, bytes) VALUES(?, ?, ?)"
 READ_STATE = f"SELECT {', '.join(_FIELDS)} FROM entries WHERE state_id = ? ORDER BY seq"
@@ -107,15 +105,12 @@ def _advance(
     connection: sqlite3.Connection, state_id: str, row: tuple[Any, ...], where: tuple[int | None, str | None]
 ) -> bool:
     """Whether the State stood right before these entries, as it does when nobody else writes it."""
-    if connection.execute(_ADVANCE_STATE, (*_PICK_OTHERS(row), state_id, *where)).rowcount != 1:
-        return False
-    _set_indexed(connection, state_id, row)
-    return True
-
-
-def _set_indexed(connection: sqlite3.Connection, state_id: str, row: tuple[Any, ...]) -> None:
     indexed = _PICK_INDEXED(row)
-    connection.execute(_UPDATE_INDEXED, (*indexed, state_id, *indexed))
+    # All rows, so that the statement has ended before the commit.
+    updated = connection.execute(_ADVANCE_STATE, (*_PICK_OTHERS(row), state_id, *where, *indexed)).fetchall()
+    if updated and updated[0][0]:
+        connection.execute(_UPDATE_INDEXED, (*indexed, state_id))
+    return bool(updated)
 
 
 def _missing(
@@ -149,7 +144,7 @@ def _update(connection: sqlite3.Connection, state_id: str, info: Mapping[str, An
     total = _stored_count(connection, state_id) if count is None else count
     row = state_row(info, total or 0)
     connection.execute(_UPDATE_STATE, (*_PICK_OTHERS(row), state_id))
-    _set_indexed(connection, state_id, row)
+    connection.execute(_UPDATE_INDEXED, (*_PICK_INDEXED(row), state_id))
 
 
 def _moved_on(state_id: str) -> MovedOnError:
