@@ -198,6 +198,11 @@ def test_a_model_of_a_wrong_kind_is_a_type_error(model: Any) -> None:
         Agent(model)
 
 
+def test_the_class_of_a_model_is_refused_as_the_class_it_is() -> None:
+    with pytest.raises(TypeError, match="FakeModel is the class"):
+        Agent(FakeModel)  # type: ignore[arg-type]
+
+
 def test_an_incomplete_reporter_is_refused_with_the_names_it_lacks() -> None:
     with pytest.raises(TypeError) as refused:
         Agent(FakeModel([]), reporter=Half())  # type: ignore[arg-type]

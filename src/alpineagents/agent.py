@@ -12,7 +12,7 @@ from alpineagents.engine.actor import Actor
 from alpineagents.engine.running import Start, prepared, run, state_for
 from alpineagents.engine.think import think
 from alpineagents.engine.use_tools import use_tools
-from alpineagents.errors import explain
+from alpineagents.errors import explain, shown
 from alpineagents.human import Human, check_human
 from alpineagents.loops import adefault_loop, default_loop, is_async_loop
 from alpineagents.models.base import Model, identity
@@ -334,9 +334,12 @@ def _refuse_async_store(action: str, actor: Actor) -> Actor:
 def _checked_model(model: object) -> Model:
     if isinstance(model, Model):
         return model
+    if isinstance(model, type):
+        problem = f"model is a Model object, and {model.__name__} is the class"
+        raise TypeError(explain(problem, "make an object of it", f"Agent({model.__name__}(...))"))
     raise TypeError(
         explain(
-            f"model is a Model object, not {model!r}",
+            f"model is a Model object, not {shown(model)}",
             "pass one; models by name come with the provider adapters, which this version does not have",
             'Agent(FakeModel(["Hello"]))',
         )

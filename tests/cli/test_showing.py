@@ -49,7 +49,8 @@ def test_the_whole_id_wins_over_longer_ones(
 @pytest.mark.parametrize("id", ["nope", "", "night-build%", "NIGHT", "\x1b[2J"])
 def test_an_unknown_id_is_one_line(id: str, state: State, path: Path, cli: Callable[..., Result]) -> None:
     result = cli("show", path, id)
-    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: there is no run {id!r} in {path}\n")
+    problem = f"Error: there is no run {id!r} in {path}: see alpineagents list\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", problem)
 
 
 def test_a_single_word_that_is_a_file_is_wrong_usage(state: State, path: Path, cli: Callable[..., Result]) -> None:
@@ -69,7 +70,7 @@ def test_at_n_goes_no_further_than_the_history(state: State, path: Path, cli: Ca
     result = cli("show", path, state.id, "--at", count + 1)
     assert (result.exit_code, result.stderr) == (
         1,
-        f"Error: night-build has only {count} entries: --at takes 0 to {count}\n",
+        f"Error: night-build has fewer entries: --at takes 0 to {count}\n",
     )
 
 

@@ -52,7 +52,7 @@ def one_line(error: Exception) -> str:
 def reading(path: Path) -> Generator[sqlite3.Connection | None]:
     """A connection that cannot write, or `None` when there is nothing in the file yet."""
     if not path.exists():
-        raise click.ClickException(f"there is no file {shown(str(path))}")
+        raise click.ClickException(f"there is no file {shown(str(path))}: name one, or make one with alpineagents demo")
     with clear_errors(path):
         connection = connect_to_read(path.resolve())
         if connection is None:

@@ -89,7 +89,7 @@ class SavedRun:
         with clear_errors(path):
             record = SqliteStore(path).read(ids[0]) if ids else None
         if record is None:
-            raise click.ClickException(f"there is no run {start!r} in {shown(str(path))}")
+            raise click.ClickException(f"there is no run {start!r} in {shown(str(path))}: see alpineagents list")
         return cls(path, ids[0], record)
 
     def entry(self, number: int) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class SavedRun:
         if at is None:
             return value
         if at > count:
-            raise click.ClickException(f"{self.id} has only {count} entries: --at takes 0 to {count}")
+            raise click.ClickException(f"{self.id} has fewer entries: --at takes 0 to {count}")
         return value_at(value, at)
 
     def lines(self, at: int | None = None, above: tuple[str, ...] = ()) -> Iterator[str]:
