@@ -23,7 +23,7 @@ from alpineagents import (
     loop,
     tool,
 )
-from alpineagents.testing import FakeModel
+from alpineagents.testing import FakeModel, tool_call
 from alpineagents.types import ErrorEntry, ToolResultBlock, ToolResultEntry
 
 Act = Callable[..., Any]
@@ -710,3 +710,47 @@ def test_the_lock_of_a_state_is_free_while_a_tool_runs(act: Act) -> None:
     state = asked(step("c1"))
     act(agent(tools=[Step(look)]), "use_tools", state)
     assert since(state) == ["user", "step done: 1"]
+
+
+class Unreadable(ToolError):
+    """What even `str` cannot look at."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def test_a_call_whose_exception_cannot_be_looked_at_ends_all_the_same(act: Any) -> None:
+    @tool
+    def odd() -> None:
+        raise Unreadable("x")
+
+    state = State(messages=[Message.user("Go")])
+    runner = Agent(FakeModel([tool_call("odd")]), tools=[odd], reporter=None)
+    act(runner, "think", state)
+    with pytest.raises(SystemExit):
+        act(runner, "use_tools", state)
+    assert state.history[-1].kind == "error"
+
+
+def test_an_async_tool_that_is_cancelled_before_its_first_step_ends_its_call() -> None:
+    @tool
+    async def never() -> str:
+        return "ran"
+
+    @tool
+    async def canceller() -> str:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            if "_carry_out" in repr(task.get_coro()):
+                task.cancel()
+        return "cancelled it"
+
+    state = State(messages=[Message.user("Go")])
+    runner = Agent(FakeModel([[tool_call("canceller"), tool_call("never")]]), tools=[canceller, never], reporter=None)
+
+    async def turn() -> None:
+        await runner.athink(state)
+        await runner.ause_tools(state)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(asyncio.wait_for(turn(), 20))
+    assert [call.name for call in state.pending_calls] == ["never"]

@@ -159,6 +159,25 @@ def test_a_text_of_any_size_is_no_database(path: Path, size: int) -> None:
                 use(SqliteStore(path))
 
 
+def test_a_file_whose_writer_was_killed_in_a_checkpoint_is_read(path: Path) -> None:
+    whole = path.with_name("whole.db")
+    with SqliteStore(whole) as store:
+        store.save(State(id="a", messages=[Message.user("x" * 50_000)]))
+        wal = whole.with_name("whole.db-wal").read_bytes()
+    path.write_bytes(whole.read_bytes()[:4096])  # the first page says that there are more
+    path.with_name(f"{path.name}-wal").write_bytes(wal)
+    assert SqliteStore(path).load("a").messages[0].text == "x" * 50_000
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_what_is_no_regular_file_is_refused_before_it_is_opened(path: Path, use: Use) -> None:
+    os.mkfifo(path)
+    before = path.stat().st_mode
+    with pytest.raises(ValueError, match="not a regular file"):
+        use(SqliteStore(path))
+    assert path.stat().st_mode == before
+
+
 def test_a_newer_form_that_has_not_left_the_wal_is_refused(path: Path) -> None:
     ours(path)
     with_an_open_wal(path, f"PRAGMA user_version={schema.USER_VERSION + 1}")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -709,3 +710,33 @@ def test_the_file_is_opened_by_nothing_but_sqlite(bound: State, store: SqliteSto
     finally:
         noting = False
     assert str(path) not in opened
+
+
+def test_a_damaged_row_of_a_listing_is_named(store: SqliteStore, path: Path) -> None:
+    store.save(State(id="whole"))
+    store.save(State(id="bad", messages=[Message.user("x")]))
+    store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE states SET created_at = 'soon' WHERE id = 'bad'")
+        connection.commit()
+    with pytest.raises(ValueError, match="the row of State 'bad' is damaged"):
+        store.list()
+
+
+def test_entries_missing_at_the_end_are_noticed(store: SqliteStore, path: Path) -> None:
+    store.save(State(id="cut", messages=[Message.user("x")], extra_data={"a": 1}))
+    store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM entries WHERE seq = 1")
+        connection.commit()
+    with pytest.raises(ValueError, match="'cut' is damaged: 1 of its 2 entries"):
+        store.load("cut")
+
+
+def test_data_cannot_pass_for_another_entry(store: SqliteStore, path: Path) -> None:
+    store.save(State(id="a", messages=[Message.user("x")]))
+    store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE entries SET data = json_set(data, '$.seq', 77, '$.turn', 9)")
+        connection.commit()
+    assert [(entry["seq"], entry["turn"]) for entry in store.read("a").entries] == [(0, 0)]  # type: ignore[union-attr]

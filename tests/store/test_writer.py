@@ -28,6 +28,17 @@ from alpineagents.types import Image, Message, ModelEvent
 
 JOURNALED = ("store/writer.py", "store/sqlite.py", "store/statements.py", "store/saving.py", "journal.py", "state.py")
 
+# An interrupt in the middle of a migration leaves a context manager of sqlite-utils to the garbage collector, which
+# ends it when its connection is closed already.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """What a test leaves to the garbage collector is collected in that test."""
+    yield
+    gc.collect()
+
 
 @pytest.fixture
 def path() -> Iterator[Path]:

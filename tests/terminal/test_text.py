@@ -15,7 +15,7 @@ from alpineagents.history.entries import (
 )
 from alpineagents.state import State
 from alpineagents.terminal import Terminal
-from alpineagents.terminal.text import first_line, shown, token_count
+from alpineagents.terminal.text import RunLines, first_line, shown, token_count
 from alpineagents.values.content import TextBlock, ToolCall, ToolResultContent
 from alpineagents.values.exchange import ModelEvent
 from alpineagents.values.outcomes import (
@@ -213,3 +213,10 @@ def test_no_event_writes_control_characters(seen: Seen, event: Callable[[Termina
     event(seen.terminal)
     assert r"\x1b[2J" in seen.text
     assert not {"\x1b", "\u202e"} & set(seen.text)
+
+
+def test_a_call_with_line_breaks_in_its_name_stays_on_one_line() -> None:
+    forged = ToolCall("f()\n  done 9B\nAll is well.", {}, "c")
+    assert RunLines().tool_started(forged) == "  tool f()\\n  done 9B\\nAll is well.()"
+    ended = RunLines().tool_ended(forged, "no", ToolOutcome(ToolOutcomeKind.ERROR))
+    assert "\n" not in ended

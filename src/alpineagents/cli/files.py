@@ -36,7 +36,7 @@ def clear_errors(path: Path) -> Generator[None]:
         raise
     except sqlite3.Error as error:
         raise click.ClickException(one_line(explained(path, error))) from error
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # pathlib says RuntimeError for a loop of links
         raise click.ClickException(one_line(error)) from error
 
 
@@ -51,7 +51,9 @@ def one_line(error: Exception) -> str:
 @contextmanager
 def reading(path: Path) -> Generator[sqlite3.Connection | None]:
     """A connection that cannot write, or `None` when there is nothing in the file yet."""
-    if not path.exists():
+    with clear_errors(path):
+        there = path.exists()
+    if not there:
         raise click.ClickException(f"there is no file {shown(str(path))}: name one, or make one with alpineagents demo")
     with clear_errors(path):
         connection = connect_to_read(path.resolve())

@@ -21,6 +21,7 @@ STALE_AFTER = timedelta(minutes=10)
 UNKNOWN = "-"
 SHORT_ID = 12
 MESSAGE_LENGTH = 100
+MOST_RUNS = click.IntRange(1, 1_000_000)
 SMALL_COST = 0.01
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -65,7 +66,7 @@ def moment(ctx: click.Context, param: click.Parameter, text: str | None) -> date
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs that stand like this.")
 @click.option("--agent", help="Only runs of the Agent with this name.")
 @click.option("--since", metavar="WHEN", callback=moment, help="Only runs started since: 7d, 3h, 2026-11-30.")
-@click.option("-n", "number", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many runs.")
+@click.option("-n", "number", type=MOST_RUNS, default=20, show_default=True, help="At most so many runs.")
 @format_options
 def list_command(  # noqa: PLR0913  # the options of the command
     file: Path,

@@ -11,17 +11,19 @@ import contextvars
 import queue
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from alpineagents.engine.calls import Ending, carried_out
+from alpineagents.engine.calls import Ending, carried_out, closing
 from alpineagents.engine.threads import on_thread
+from alpineagents.history import wording
 from alpineagents.state import State
 from alpineagents.tools.base import Tool
 from alpineagents.values.content import ToolCall
+from alpineagents.values.outcomes import ToolOutcomeKind
 from alpineagents.waiting import awaiting, blocking, complete
 
 MOST_AT_ONCE = 32
@@ -77,7 +79,7 @@ class Workers:
         def work() -> None:
             if not self._abandoned:
                 steps = carried_out(blocking, call, tool, self._state, run_to_end)
-                self._deliver(Ended(call, context.run(complete, steps)), tool.is_async)
+                self._deliver(Ended(call, context.run(_completed, steps)), tool.is_async)
 
         self._on_thread(work)
 
@@ -105,11 +107,21 @@ class Workers:
             self.start(call, tool)
             return
         self._at_work += 1
-        self._cancels.append(loop.create_task(self._carry_out(call, tool)).cancel)
+        task = loop.create_task(self._carry_out(call, tool))
+        task.add_done_callback(partial(self._end_unbegun, call))
+        self._cancels.append(task.cancel)
 
     async def _carry_out(self, call: ToolCall, tool: Tool) -> None:
-        ending = await carried_out(awaiting, call, tool, self._state, _run_to_end)
+        try:
+            ending = await carried_out(awaiting, call, tool, self._state, _run_to_end)
+        except BaseException as error:
+            ending = _last_resort(error)
         self._deliver(Ended(call, ending), cancellable=True)
+
+    def _end_unbegun(self, call: ToolCall, task: asyncio.Task[None]) -> None:
+        """A task that somebody cancelled before its first step has not ended its call."""
+        if task.cancelled():
+            self._deliver(Ended(call, closing(asyncio.CancelledError())), cancellable=True)
 
     def _on_thread(self, work: Callable[[], None]) -> None:
         with self._lock:
@@ -170,6 +182,18 @@ class Workers:
         while self._cancels:
             with suppress(RuntimeError):  # that loop is closed: its call has ended
                 self._cancels.popleft()()
+
+
+def _completed(steps: Coroutine[Any, Any, Ending]) -> Ending:
+    try:
+        return complete(steps)
+    except BaseException as error:
+        return _last_resort(error)
+
+
+def _last_resort(error: BaseException) -> Ending:
+    """The ending of a call whose exception cannot even be looked at: without one, `next` would wait for ever."""
+    return Ending(wording.ABORTED, ToolOutcomeKind.ABORTED, error, raised=True)
 
 
 def _run_to_end(awaitable: Awaitable[Any]) -> Any:

@@ -10,6 +10,7 @@ INTERRUPTED = "(interrupted by user)"
 CLEARED = "(cleared: kept in history)"
 NOT_RUN_YET = "(not run yet)"
 TURN_STOPPED = "(not run: the user stopped this turn)"
+ABORTED = "(aborted: BaseException)"
 STOPPED_WAITING = "(process stopped while waiting for the model)"
 RESULT_UNKNOWN = (
     "(unknown: the run stopped before this result was saved, so the tool may or may not have run. "

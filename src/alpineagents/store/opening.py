@@ -42,8 +42,7 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    if path.is_dir():
-        raise _directory(path)
+    _refuse_special(path)
     if not _made(path):
         _holds_ours(path)
     connection = _connect(path, "rw")
@@ -73,13 +72,11 @@ def _holds_ours(path: Path) -> bool:
     Raises:
         ValueError: It is another application's, or was written by a newer version.
     """
-    # An ordinary look would leave a -wal and a -shm beside somebody else's WAL file. One that takes the file for
-    # immutable leaves nothing, but is right only while nobody writes, as somebody may who has a -shm.
-    found = None
-    while found is None and not _beside(path, "-shm").exists():
-        found = _seen_at_rest(path)
-    if found is not None and not _has_wal(path):
-        return found
+    # Somebody who has a -shm may be writing: an ordinary look then leaves nothing that is not there already.
+    if not _beside(path, "-shm").exists():
+        found = _seen_as_it_lies(path)
+        if found is not None and not _has_wal(path):
+            return found
     try:
         return _seen(path, "ro")
     except sqlite3.OperationalError as error:
@@ -88,24 +85,18 @@ def _holds_ours(path: Path) -> bool:
     return _seen(path, "ro&immutable=1")
 
 
-def _seen_at_rest(path: Path) -> bool | None:
-    """What an immutable file shows, or `None` if it was not one after all."""
-    before = _stamp(path)
+def _seen_as_it_lies(path: Path) -> bool | None:
+    """What a look without locks shows, or `None` where only an ordinary one can tell.
+
+    An ordinary look would leave a -wal and a -shm beside somebody else's WAL file, and this one leaves nothing. But it
+    knows nothing of a WAL, and sees a file that is being written, or whose writer was killed, torn.
+    """
     try:
-        found = _seen(path, "ro&immutable=1")
-    except (sqlite3.Error, ValueError):
-        if _stamp(path) == before:
+        return _seen(path, "ro&immutable=1")
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
             raise
-        return None
-    return found if _stamp(path) == before else None
-
-
-def _stamp(path: Path) -> tuple[int, int, bool] | None:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_mtime_ns, status.st_size, _beside(path, "-shm").exists()
+    return None
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -172,8 +163,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection | None:
 
     Raises: As `connect_to_write`.
     """
-    if path.is_dir():
-        raise _directory(path)
+    _refuse_special(path)
     if not path.exists():
         return None
     try:
@@ -220,11 +210,14 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
     return error.sqlite_errorcode & 0xFF in _LOCKED
 
 
-def _directory(path: Path) -> IsADirectoryError:
-    problem = explain(
-        f"{path} is a directory, not a database file", "name a file in it", f'Agent(store="{path}/runs.db")'
-    )
-    return IsADirectoryError(errno.EISDIR, problem)
+def _refuse_special(path: Path) -> None:
+    """Refuse what is there and no file, before anything opens it: a pipe would hang, a device would be changed."""
+    if path.is_dir():
+        example = f'Agent(store="{path}/runs.db")'
+        problem = explain(f"{path} is a directory, not a database file", "name a file in it", example)
+        raise IsADirectoryError(errno.EISDIR, problem)
+    if path.exists() and not path.is_file():
+        raise ValueError(explain(f"{path} is not a regular file", "name a file; to keep nothing, give no store"))
 
 
 def explained(path: Path, error: sqlite3.Error) -> Exception:

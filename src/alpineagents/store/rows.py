@@ -92,17 +92,18 @@ def entry_data(state_id: str, row: Sequence[Any], bytes_of: Mapping[str, bytes])
         ValueError: The row is damaged: no JSON, or an image whose bytes are not in the file.
     """
     seq, kind, turn, at, closes, block, text, original = row
-    data: dict[str, Any] = {"seq": seq, "kind": kind, "turn": turn, "at": at}
-    if closes is not None:
-        data["closes"] = closes
-    if block is not None:
-        data["block"] = block
     fields = loads(text if original is None else original)
     if not isinstance(fields, dict):
         raise ValueError(
             explain(f"State {state_id!r}: entry {seq} is damaged, its data is not a JSON object", "restore a backup")
         )
-    data.update(fields)  # type: ignore[reportUnknownArgumentType]  # decoding checks what it holds
+    own: dict[str, Any] = {"seq": seq, "kind": kind, "turn": turn, "at": at}
+    if closes is not None:
+        own["closes"] = closes
+    if block is not None:
+        own["block"] = block
+    # Again behind the fields, so that a damaged `data` cannot pass for another entry.
+    data: dict[str, Any] = {**own, **fields, **own}
     if kind in _WITH_IMAGES and '"sha256"' in text:
         for image in image_blocks(data):
             _put_back(state_id, seq, image, bytes_of)

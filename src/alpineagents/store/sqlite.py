@@ -124,7 +124,7 @@ class SqliteStore(Store):
             if connection is None:
                 return []
             rows = connection.execute(f"{LISTING} ORDER BY updated_at IS NULL, updated_at DESC, rowid DESC").fetchall()
-        return [StateInfo.from_info(row["id"], info_of_row(row)) for row in rows]
+        return [_listed(row) for row in rows]
 
     def delete(self, state_id: str) -> None:
         """Remove a State and the images nobody else has, in one transaction. Its forks stay, as States of their own."""
@@ -203,6 +203,14 @@ def _copy(connection: sqlite3.Connection, target: Path) -> None:
         copy.close()
 
 
+def _listed(row: Any) -> StateInfo:
+    try:
+        return StateInfo.from_info(row["id"], info_of_row(row))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        problem = f"the row of State {row['id']!r} is damaged: {error}"
+        raise ValueError(explain(problem, "see what alpineagents check says, or use a backup")) from error
+
+
 def _record(connection: sqlite3.Connection, state_id: str) -> Record | None:
     row = connection.execute(f"{LISTING} WHERE id = ?", (state_id,)).fetchone()
     if row is None:
@@ -210,6 +218,9 @@ def _record(connection: sqlite3.Connection, state_id: str) -> Record | None:
     cursor = connection.execute(READ_STATE, (state_id,))
     cursor.row_factory = None
     rows = cursor.fetchall()
+    if len(rows) != row["entry_count"]:
+        problem = f"State {state_id!r} is damaged: {len(rows)} of its {row['entry_count']} entries are in the file"
+        raise ValueError(explain(problem, "use a backup"))
     bytes_of: dict[str, bytes] = {}
     for sha256 in hashes(rows):
         found = connection.execute("SELECT bytes FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()

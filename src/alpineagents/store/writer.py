@@ -19,6 +19,7 @@ from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 
+from alpineagents.errors import explain
 from alpineagents.store.opening import LOCK_WAIT_S, connect_to_write, explained
 
 # How often a commit is tried that fails for want of memory or stack, before any statement of it.
@@ -91,6 +92,7 @@ class Writer:
         self._held = False
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._wal: tuple[int, int] | None = None
         self._level: str | None = None
         self._wake = threading.Event()
         self._helper: threading.Thread | None = None
@@ -230,6 +232,11 @@ class Writer:
         elif not self._commit_together(connection, jobs):
             for job in jobs:
                 self._commit([job])
+        if self._wal is None:
+            self._wal = self._wal_now()
+
+    def _wal_now(self) -> tuple[int, int] | None:
+        return _identity(self.path.with_name(f"{self.path.name}-wal"))
 
     def _begun(self, jobs: list[Job]) -> sqlite3.Connection | None:
         """The connection, in a new transaction. Without one, all jobs have ended: waiting once for a lock is enough."""
@@ -318,10 +325,24 @@ class Writer:
             if self._identity is not None and self._identity == _identity(self.path):
                 return self._connection
             self._disconnect()
-        self._level, self._identity = None, None
+        now = _identity(self.path)
+        if (
+            now is not None
+            and self._identity not in (None, now)
+            and self._wal is not None
+            and self._wal == self._wal_now()
+        ):
+            raise _replaced(self.path)
+        self._level, self._identity, self._wal = None, None, None
         self._connection = connect_to_write(self.path)
         self._identity = _identity(self.path)
         return self._connection
+
+
+def _replaced(path: Path) -> ValueError:
+    # SQLite would take the commits of the old file for those of the new one.
+    problem = f"{path} was replaced while it was open, and {path.name}-wal beside it belongs to the old file"
+    return ValueError(explain(problem, "put the old file back, or move the -wal and -shm away"))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

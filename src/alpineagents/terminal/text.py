@@ -63,7 +63,7 @@ class RunLines:
 
     def tool_started(self, call: ToolCall) -> str:
         """A tool begins."""
-        return f"{self.indent}  tool {format_call(call)}"
+        return f"{self.indent}  tool {on_one_line(format_call(call))}"
 
     def tool_ended(self, call: ToolCall, result: ToolResultContent, outcome: ToolOutcome) -> str:
         """A call is over: what became of it, which the outcome says and never the text."""
@@ -89,16 +89,21 @@ def _ending(call: ToolCall, result: ToolResultContent, kind: ToolOutcomeKind) ->
         return f"done {_size(result)}"
     text = result_text(result)
     if kind is ToolOutcomeKind.ERROR:
-        return f"error {call.name}: {first_line(text)}"
+        return f"error {on_one_line(call.name)}: {first_line(text)}"
     if kind is ToolOutcomeKind.INPUT_ERROR:
         return text
-    return f"{_REFUSALS.get(kind, 'aborted')} {call.name}: {text}"
+    return f"{_REFUSALS.get(kind, 'aborted')} {on_one_line(call.name)}: {text}"
 
 
 def _size(result: ToolResultContent) -> str:
     size = size_text(result_size(result))
     images = 0 if isinstance(result, str) else sum(isinstance(block, Image) for block in result)
     return f"{size} ({_counted(images, 'image')})" if images else size
+
+
+def on_one_line(text: str) -> str:
+    """A name or a call as one line: a line break in it, which only a hostile one has, would forge the next line."""
+    return "\\n".join(text.splitlines()) if len(text.splitlines()) > 1 else text
 
 
 def first_line(text: str) -> str:
