@@ -336,3 +336,11 @@ def test_a_result_of_an_interrupted_call_says_so() -> None:
     reply(state, READ)
     result(state, READ, "(interrupted by user)", INTERRUPTED)
     assert str(state).splitlines()[-1] == "[turn 1] tool_result read (error): (interrupted by user)"
+
+
+def test_what_could_rewrite_the_screen_is_escaped() -> None:
+    state = State(messages=[Message.user("Go")])
+    with state.edit_extra_data() as data:
+        data["\x1b[2Jgone\u202e"] = 1
+    state.finish()
+    assert str(state).splitlines()[1] == "[turn 0] extra_data: set \\x1b[2Jgone\\u202e"

@@ -21,7 +21,7 @@ from alpineagents.history.entries import (
 )
 from alpineagents.history.value import Value
 from alpineagents.values.content import Image, size_text
-from alpineagents.values.display import format_call, result_size, result_text, short
+from alpineagents.values.display import format_call, result_size, result_text, short, shown
 from alpineagents.values.outcomes import ToolOutcomeKind
 
 _NAMED_OUTCOMES = (ToolOutcomeKind.DENIED, ToolOutcomeKind.CANCELLED)
@@ -41,7 +41,7 @@ def printed(now: Value) -> str:
 def entry_line(entry: HistoryEntry) -> str:
     """One entry as one line: `[turn 1] model_request: acme/large`."""
     text = f"[turn {entry.turn}] {entry.kind}{_REST[type(entry)](entry)}"
-    return " ".join(text.splitlines())  # a model chooses the names of the calls it makes
+    return shown(" ".join(text.splitlines()))  # a model chooses the names of the calls it makes
 
 
 def _message(entry: MessageEntry) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from asyncio import CancelledError
 from dataclasses import dataclass
 
@@ -10,18 +9,13 @@ from alpineagents.errors import message_of
 from alpineagents.history.entries import ContextChange, ContextChangeKind
 from alpineagents.history.snapshot import StateSnapshot
 from alpineagents.values.content import Image, ToolCall, ToolResultContent, size_text
-from alpineagents.values.display import format_call, result_size, result_text
+from alpineagents.values.display import format_call, result_size, result_text, shown
 from alpineagents.values.exchange import ModelEvent
 from alpineagents.values.outcomes import StoppedByLimit, ToolOutcome, ToolOutcomeKind
 from alpineagents.values.usage import Usage
 
 FIRST_LINE_LENGTH = 100
 THOUSAND = 1000
-
-# What moves the cursor, rings, recolours or reorders. A newline, a tab and the CR of a CRLF are plain text; so are the
-# invisible marks that Arabic, Hebrew and emoji need. The last two groups are the bidi embeddings, overrides and
-# isolates of https://www.unicode.org/reports/tr9/, which can make a line read as what it is not.
-_UNSAFE = re.compile("\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _CHANGES: dict[ContextChangeKind, str] = {
     "compact": "context compacted",
@@ -30,11 +24,6 @@ _CHANGES: dict[ContextChangeKind, str] = {
     "import": "context imported",
 }
 _REFUSALS = {ToolOutcomeKind.DENIED: "denied", ToolOutcomeKind.CANCELLED: "cancelled"}
-
-
-def shown(text: str) -> str:
-    """Text from outside, safe to show: characters that could rewrite the screen become escapes such as `\\x1b`."""
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 @dataclass(frozen=True)

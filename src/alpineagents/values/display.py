@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from alpineagents.values.content import Image, ToolCall, ToolResultContent, size_text
+
+# What moves the cursor, rings, recolours or reorders. A newline, a tab and the CR of a CRLF are plain text; so are the
+# invisible marks that Arabic, Hebrew and emoji need. The last two groups are the bidi embeddings, overrides and
+# isolates of https://www.unicode.org/reports/tr9/, which can make a line read as what it is not.
+_UNSAFE = re.compile("\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def format_call(call: ToolCall) -> str:
@@ -47,3 +53,8 @@ def short(value: object, length: int = 60) -> str:
     """The text on one line, at most `length` characters, with `…` where it was cut."""
     text = " ".join(str(value).split())
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def shown(text: str) -> str:
+    """Text from outside, safe to show: characters that could rewrite the screen become escapes such as `\\x1b`."""
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
