@@ -5,6 +5,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import filled
@@ -18,6 +19,7 @@ from alpineagents.history.codec import decode, encode
 from alpineagents.history.entries import HistoryEntry, MessageEntry
 from alpineagents.history.value import EMPTY
 from alpineagents.state import State, journal_of
+from alpineagents.store import SqliteStore, check
 from alpineagents.store.info import PREVIEW, info_of
 from alpineagents.store.rows import (
     ENTRY_COLUMNS,
@@ -108,7 +110,7 @@ def test_what_is_stored_is_valid_for_sql_whatever_the_text(connection: sqlite3.C
 def test_a_lone_surrogate_is_shown_as_the_replacement_character_and_kept_beside_it() -> None:
     row = row_of(encode(said("caf\udce9"), 0))
     assert json.loads(row["data"]) == {"content": "caf\ufffd"}
-    assert json.loads(row["original"]) == {"content": "caf\udce9"}
+    assert json.loads(row["original"]) == {"content": "caf\ue000dce9"}
 
 
 @pytest.mark.parametrize("text", ["plain", "é \U0001f3d4", "\ufffd", "\\ud800", "\x00\u2028"])
@@ -252,3 +254,16 @@ def test_texts_of_a_listing_have_at_most_2000_characters() -> None:
     state.finish(["y" * 5_000])
     info = info_of(journal_of(state).now)
     assert len(info["first_message"]) == len(info["answer"]) == PREVIEW
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud83d\ude00", "\ude00\ud83d", "\ue000\ud83d", "\ue000dce9 \ud800", "\U0001f600\udfff"]
+)
+def test_halves_of_a_pair_and_the_mark_itself_come_back_as_they_were(tmp_path: Path, text: str) -> None:
+    with SqliteStore(tmp_path / "runs.db") as store:
+        state = State(id="odd", messages=[Message.user(text)], extra_data={text: [text]})
+        store.save(state)
+        loaded = store.load("odd")
+    assert loaded.history == state.history
+    assert loaded.messages[0].text == text
+    assert check(tmp_path / "runs.db") == []

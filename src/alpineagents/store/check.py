@@ -22,7 +22,15 @@ from alpineagents.history.value import EMPTY, Value
 from alpineagents.store.derived import GENERATED, generated
 from alpineagents.store.info import info_of
 from alpineagents.store.opening import connect_to_read
-from alpineagents.store.rows import ENTRY_COLUMNS, STATE_COLUMNS, clean, entry_data, loads, state_row
+from alpineagents.store.rows import (
+    ENTRY_COLUMNS,
+    STATE_COLUMNS,
+    clean,
+    entry_data,
+    loads,
+    original_fields,
+    state_row,
+)
 
 _FIELDS: tuple[str, ...] = ENTRY_COLUMNS[1:]
 _SHOWN = 80
@@ -209,7 +217,7 @@ def _as_sql(value: Any) -> Any:
 def _original_problems(fields: Mapping[str, Any]) -> Iterator[str]:
     if fields["original"] is None:
         return
-    shown = clean(json.dumps(json.loads(fields["original"]), ensure_ascii=False))
+    shown = clean(json.dumps(original_fields(fields["original"]), ensure_ascii=False))
     if json.loads(shown) != loads(fields["data"]):
         yield "data and original do not say the same"
 

@@ -7,9 +7,9 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from alpineagents.errors import explain
 from alpineagents.history.codec import decode_stopped, image_blocks
@@ -19,6 +19,11 @@ ENTRY_COLUMNS = ("state_id", "seq", "kind", "turn", "at", "closes", "block", "da
 _OWN_COLUMNS = frozenset({"seq", "kind", "turn", "at", "closes", "block"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE = "\ufffd"
+# In `original` a surrogate is this mark and its four hex digits, and so is the mark itself: as escapes of JSON, the two
+# halves of a pair that stood apart would come back as one character.
+_MARK = "\ue000"
+_TO_MARK = re.compile("[\ud800-\udfff\ue000]")
+_MARKED = re.compile("\ue000([0-9a-f]{4})")
 _compact = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
 _ascii = json.JSONEncoder(ensure_ascii=True, check_circular=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -69,7 +74,7 @@ def entry_row(state_id: str, entry: Mapping[str, Any], blobs: list[Blob]) -> tup
             blobs.append(_blob(block))
     text, original = _compact(data), None
     if not text.isascii() and _SURROGATE.search(text):
-        text, original = _SURROGATE.sub(_LONE, text), _ascii(data)
+        text, original = _SURROGATE.sub(_LONE, text), _ascii(_in_texts(data, _marked))
     columns = (entry["kind"], entry["turn"], entry["at"], entry.get("closes"), entry.get("block"))
     return (state_id, entry["seq"], *columns, text, original)
 
@@ -92,7 +97,7 @@ def entry_data(state_id: str, row: Sequence[Any], bytes_of: Mapping[str, bytes])
         ValueError: The row is damaged: no JSON, or an image whose bytes are not in the file.
     """
     seq, kind, turn, at, closes, block, text, original = row
-    fields = loads(text if original is None else original)
+    fields = loads(text) if original is None else original_fields(original)
     if not isinstance(fields, dict):
         raise ValueError(
             explain(f"State {state_id!r}: entry {seq} is damaged, its data is not a JSON object", "restore a backup")
@@ -108,6 +113,30 @@ def entry_data(state_id: str, row: Sequence[Any], bytes_of: Mapping[str, bytes])
         for image in image_blocks(data):
             _put_back(state_id, seq, image, bytes_of)
     return data
+
+
+def original_fields(original: str) -> Any:
+    """What a row really holds whose `data` could not hold it, or `None` if it is damaged."""
+    return _in_texts(loads(original), _unmarked)
+
+
+def _marked(text: str) -> str:
+    return _TO_MARK.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
+
+
+def _unmarked(text: str) -> str:
+    return _MARKED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The JSON value with every text in it changed, those of keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _in_texts(item, change) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_in_texts(item, change) for item in cast("list[Any]", value)]
+    return value
 
 
 def _put_back(state_id: str, seq: int, image: dict[str, Any], bytes_of: Mapping[str, bytes]) -> None:
