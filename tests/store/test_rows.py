@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import pickle
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -267,3 +268,20 @@ def test_halves_of_a_pair_and_the_mark_itself_come_back_as_they_were(tmp_path: P
     assert loaded.history == state.history
     assert loaded.messages[0].text == text
     assert check(tmp_path / "runs.db") == []
+
+
+@pytest.mark.parametrize("usage", [Usage(input_tokens=-(2**70)), Usage(cost=-(2**70)), Usage(cost=2**60 + 1)])
+def test_a_count_that_no_column_can_hold_is_kept_all_the_same(tmp_path: Path, usage: Usage) -> None:
+    made = info_of(EMPTY.changed(usage=usage))
+    with SqliteStore(tmp_path / "runs.db") as store:
+        store.write("a", [], made, create=True)
+        assert store.read("a").info == dict(made)  # type: ignore[union-attr]
+
+
+def test_a_key_that_a_subclass_adds_to_an_info_comes_back(tmp_path: Path) -> None:
+    made = info_of(EMPTY)
+    made["team"] = "x"
+    with SqliteStore(tmp_path / "runs.db") as store:
+        store.write("a", [], made, create=True)
+        assert store.read("a").info["team"] == "x"  # type: ignore[union-attr]
+    assert type(pickle.loads(pickle.dumps(made))) is dict

@@ -50,8 +50,10 @@ def imported(now: Value, messages: tuple[Message, ...]) -> Entries:
     """The messages a State starts with."""
     if not messages:
         return ()
+    change = ContextChange("import", 0, 0, messages=messages)
+    _writable(now, ContextChangeEntry(content=change, turn=now.turn))  # first, because an estimate needs JSON too
     change = ContextChange("import", 0, context_tokens(messages), messages=messages)
-    return _writable(now, ContextChangeEntry(content=change, turn=now.turn))
+    return (ContextChangeEntry(content=change, turn=now.turn),)
 
 
 def message(now: Value, added: Message) -> Entries:

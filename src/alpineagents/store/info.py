@@ -19,7 +19,10 @@ PREVIEW = 2_000
 
 
 class Info(dict[str, Any]):
-    """What `info_of` made: each value is of its column's type."""
+    """What `info_of` made: each value is of its column's type. It copies and pickles as a plain dict."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (dict, (dict(self),))
 
 
 def info_of(value: Value, forked: tuple[str, int] | None = None) -> Info:

@@ -187,9 +187,10 @@ def state_row(info: Mapping[str, Any], entry_count: int) -> tuple[Any, ...]:
 
 def _plain_row(info: Mapping[str, Any], entry_count: int) -> tuple[list[Any], bool]:
     """The values of the plain columns, and whether they can give the info back."""
-    if type(info) is Info and info["entry_count"] == entry_count:
+    ours = type(info) is Info and info.keys() - _FORK_KEYS == _INFO_KEYS and type(info["cost"]) is not int
+    if ours and info["entry_count"] == entry_count:
         row = [clean(value) if type(value) is str else value for value in map(info.__getitem__, _PLAIN)]
-        if not any([type(value) is int and value >= _BEYOND_SQL for value in row]):
+        if not any([type(value) is int and not -_BEYOND_SQL <= value < _BEYOND_SQL for value in row]):
             return row, True
     row = [_storable(info.get(name), kind) for name, kind in _PLAIN.items()]
     fits = info.keys() - _FORK_KEYS == _INFO_KEYS and info["entry_count"] == entry_count

@@ -47,6 +47,9 @@ class Entries(list[dict[str, Any]]):
         self._binding = binding
         self._batch = batch
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (list, (list(self),))  # a copy is only entries: it commits nothing
+
     def committed(self) -> None:
         """They are saved."""
         self._binding.created = True
