@@ -188,8 +188,9 @@ def test_an_enum_whose_values_are_not_json_is_a_type_error(value: object) -> Non
 
 
 def test_an_enum_without_members_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="JSON"):
-        tool_of(enum.Enum("Empty", {}))
+    for empty in (enum.Enum("Empty", {}), enum.Enum):
+        with pytest.raises(TypeError, match=r"parameter 'value' .*(Empty|Enum) has no members"):
+            tool_of(empty)
 
 
 def test_an_enum_of_mixed_json_values_is_accepted() -> None:
@@ -237,6 +238,27 @@ def test_a_modules_own_state_is_its_own(module: Callable[[str], ModuleType]) -> 
 def test_an_unknown_name_is_a_type_error_that_names_it(module: Callable[[str], ModuleType], hint: str) -> None:
     with pytest.raises(TypeError, match=r"parameter 'value' of take .*'Missing' is unknown"):
         FunctionTool(module(f"def take(value: {hint}): ...").take)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from decimal import Decimal as Local",
+        "def scope():\n    class Local: ...",
+    ],
+)
+def test_a_name_that_only_a_type_checker_or_a_function_knows_says_where_to_define_it(
+    module: Callable[[str], ModuleType], code: str
+) -> None:
+    with pytest.raises(TypeError, match=r"(?s)'Local' is unknown.*not inside a function, nor under `if TYPE_CHECKING`"):
+        FunctionTool(module(f"{code}\ndef take(value: Local): ...").take)
+
+
+def test_a_name_that_the_module_gives_to_a_type_is_that_type(module: Callable[[str], ModuleType]) -> None:
+    made = module("Grams = int\nParcels = list[Grams]\ndef take(value: Parcels | None): ...")
+    assert FunctionTool(made.take).input_schema["properties"]["value"] == {
+        "anyOf": [{"items": {"type": "integer"}, "type": "array"}, {"type": "null"}]
+    }
 
 
 @pytest.mark.parametrize("hint", ["typing.Missing", "'list[int'", "1 + ''"])

@@ -84,6 +84,54 @@ def test_any_iterable_is_read_once() -> None:
     assert collect(()) == ()
 
 
+class Plain:
+    @staticmethod
+    @tool
+    def outside(n: int) -> int:
+        return n
+
+    @tool
+    def inside(n: int) -> int:  # without self it belongs to no object
+        return n
+
+
+def test_a_static_tool_belongs_to_the_object_too() -> None:
+    outside, inside = collect([Plain()])
+    assert (outside.run({"n": "1"}, State()), inside.run({"n": "2"}, State())) == (1, 2)
+    assert collect([Plain.outside]) == (outside,)
+
+
+def logged(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class Covered:
+    weigh = logged(logged(Base.weigh))
+    address = Base.address
+
+
+@pytest.mark.parametrize("item", [logged(ping), logged(logged(ping)), Covered()])
+def test_a_tool_under_another_decorator_says_which_goes_on_top(item: object) -> None:
+    with pytest.raises(TypeError, match=r"a decorator stands above @tool(?s:.*)write @tool above"):
+        collect([item])
+
+
+class BrokenRepr:
+    def __repr__(self) -> str:
+        raise ValueError("no repr")
+
+
+def test_an_item_whose_repr_raises_is_refused_like_any_other() -> None:
+    with pytest.raises(TypeError, match="no @tool methods"):
+        collect([BrokenRepr()])
+    with pytest.raises(TypeError, match="must be an iterable of tools"):
+        collect(BrokenRepr())
+
+
 def test_an_object_gives_its_methods_own_class_first_each_name_once() -> None:
     assert names(Depot()) == ["post", "address", "zip_code", "weigh"]
 

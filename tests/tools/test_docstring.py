@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,6 +198,103 @@ def test_text_before_the_first_entry_belongs_to_none() -> None:
 def test_text_is_kept_as_it_is() -> None:
     text = "Find `a` \"b\" 'c' łódź ✓."
     assert read_docstring(f"{text}\n\nArgs:\n    number: {text}") == (text, {"number": text})
+
+
+NUMPY = """Find a parcel.
+
+Parameters
+----------
+number : str
+    As printed
+town : str, optional
+    Where
+"""
+REST = """Find a parcel.
+
+:param number: As printed
+:type number: str
+:returns: The parcel
+"""
+EPYTEXT = """Find a parcel.
+
+@param number: As printed
+"""
+SPHINX_GOOGLE = """Find a parcel.
+
+Arguments:
+    number (str): As printed
+"""
+
+
+@pytest.mark.parametrize("docstring", [NUMPY, REST, EPYTEXT, SPHINX_GOOGLE])
+def test_another_style_gives_its_summary_and_no_parameters(docstring: str) -> None:
+    assert read_docstring(docstring) == ("Find a parcel.", {})
+
+
+GOOGLE = """Find a parcel.
+
+    With a long story.
+
+    Args:
+        number (str | None, optional): As printed: with all its digits
+            (see also: the label)
+        *rest: No entry, so it goes on
+        town (dict[str, int]): Where
+
+    Returns:
+        parcel: The parcel
+
+    Example:
+        town: Ulm
+"""
+
+
+def test_the_google_style_is_read_whole() -> None:
+    assert read_docstring(GOOGLE) == (
+        "Find a parcel.",
+        {
+            "number": "As printed: with all its digits (see also: the label) *rest: No entry, so it goes on",
+            "town": "Where",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Args:",
+        "Args:\n",
+        "Args:\nArgs:\nArgs:",
+        "Args:\n    :",
+        "Args:\n    (number): x",
+        "Args:\n    number (: x",
+        "Args:\n    1: x",
+        "Args:\n  \t- number",
+        "Args:\n\n\n",
+        "Args\n----\n",
+    ],
+)
+def test_a_broken_section_describes_nothing(docstring: str) -> None:
+    assert read_docstring(docstring) == ("", {})
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "x" * 1_000_000,
+        "word \n" * 200_000,
+        "Args:\n" + "    name (" * 100_000,
+        "Args:\n    name " + "()" * 500_000,
+        "Args:\n    name" + " " * 1_000_000,
+        "Args:\n" + "    name: text\n        more\n" * 50_000,
+        "Args:\n    number: x\n" + "A" * 1_000_000 + ":x",
+    ],
+    ids=range(7),
+)
+def test_a_huge_docstring_is_read_in_one_pass(docstring: str) -> None:
+    started = time.perf_counter()
+    read_docstring(docstring)
+    assert time.perf_counter() - started < 3
 
 
 @given(st.text(alphabet="ab:() \n\tArgs", max_size=200))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
+import copy
 import functools
 import inspect
+import pickle
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, Union
@@ -132,6 +135,107 @@ class Grams:
 def test_only_a_python_function_becomes_a_tool(thing: Any) -> None:
     with pytest.raises(TypeError, match="takes a function written with def or async def"):
         FunctionTool(thing)
+
+
+@pytest.mark.parametrize(
+    ("thing", "instead"),
+    [
+        (Depot, r"decorate its methods(?s:.*)tools=\[Depot\(\)\]"),
+        (Depot("Bonn").__repr__, r"decorate the method in its class(?s:.*)Depot\(\).__repr__"),
+        (staticmethod(weigh), "a static one needs no other decorator"),
+        (classmethod(weigh), "write a method with self"),
+        (functools.partial(weigh, 1), "write a function around it"),
+        (Grams(), "write a function around it"),
+        (len, "write a function around it"),
+        ("weigh", "options are given by name"),
+    ],
+)
+def test_the_message_says_what_to_decorate_instead(thing: Any, instead: str) -> None:
+    with pytest.raises(TypeError, match=instead):
+        FunctionTool(thing)
+
+
+class BrokenRepr:
+    def __repr__(self) -> str:
+        raise ValueError("no repr")
+
+
+def test_a_thing_whose_repr_raises_is_refused_like_any_other() -> None:
+    with pytest.raises(TypeError, match="takes a function written with def or async def, not BrokenRepr"):
+        FunctionTool(BrokenRepr())  # type: ignore[arg-type]
+
+
+def test_a_classmethod_is_told_from_a_forgotten_hint() -> None:
+    def find(cls, number: str) -> None: ...  # type: ignore[no-untyped-def]
+
+    with pytest.raises(TypeError, match=r"'cls' .*classmethod, it cannot be a tool(?s:.*)write a method with self"):
+        FunctionTool(find)
+
+
+def test_a_decorator_without_wraps_is_told_what_it_lacks() -> None:
+    def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    with pytest.raises(TypeError, match=r"'args' of .*wrapper(?s:.*)needs functools.wraps"):
+        FunctionTool(plain(weigh))
+
+
+def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def test_a_decorator_with_wraps_may_stand_below() -> None:
+    tool = FunctionTool(logged(weigh))
+    assert tool.spec == FunctionTool(weigh).spec
+    assert tool.run({"grams": "5"}, STATE) == "5 none"
+    assert asyncio.run(FunctionTool(logged(wait_for)).run({"parcel": "A7"}, STATE)) == ("A7", STATE)
+
+    class Office:
+        @FunctionTool
+        @logged
+        def weigh(self, grams: int) -> Any:
+            return self, grams
+
+    office = Office()
+    assert office.weigh.run({"grams": 1}, STATE) == (office, 1)
+
+
+def test_a_docstring_that_is_no_text_is_a_type_error() -> None:
+    def take() -> None: ...
+
+    take.__doc__ = 5  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="a docstring must be a str, not int: 5"):
+        FunctionTool(take)
+
+
+def test_an_abstract_method_stays_abstract() -> None:
+    class Scale(abc.ABC):
+        @FunctionTool
+        @abc.abstractmethod
+        def weigh(self, grams: int) -> int: ...
+
+    class Real(Scale):
+        @FunctionTool
+        def weigh(self, grams: int) -> int:
+            return grams
+
+    with pytest.raises(TypeError, match="abstract"):
+        Scale()  # type: ignore[abstract]
+    assert Real().weigh.run({"grams": 1}, STATE) == 1
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda tool: pickle.loads(pickle.dumps(tool))])
+def test_a_tool_can_be_copied_and_pickled(again: Any) -> None:
+    tool = again(FunctionTool(weigh))
+    assert tool.spec == FunctionTool(weigh).spec
+    assert tool.run({"grams": "5"}, STATE) == "5 none"
 
 
 def test_an_async_generator_gives_no_result() -> None:
@@ -483,7 +587,7 @@ def test_any_callable_of_one_argument_can_answer(function: Any) -> None:
 
 
 def failing(error: BaseException, **options: Any) -> Callable[[str], Any]:
-    """Runs a tool that raises `error`, written in one of four ways."""
+    """Runs a tool that raises `error`, written in one of five ways."""
 
     def sync() -> None:
         raise error
@@ -494,6 +598,10 @@ def failing(error: BaseException, **options: Any) -> Callable[[str], Any]:
     def returning() -> Awaitable[None]:
         return asynchronous()
 
+    def generating() -> Any:
+        yield 1
+        raise error
+
     def method(self: Any) -> None:
         raise error
 
@@ -503,8 +611,10 @@ def failing(error: BaseException, **options: Any) -> Callable[[str], Any]:
         if kind == "method":
             tool = FunctionTool(method, **options).__get__(SimpleNamespace())
             return tool.run({}, STATE)
-        function = {"sync": sync, "async": asynchronous, "returning": returning}[kind]
+        function = {"sync": sync, "async": asynchronous, "returning": returning, "generating": generating}[kind]
         value = FunctionTool(function, **options).run({}, STATE)
+        if inspect.isgenerator(value):
+            return list(value)
         return asyncio.run(value) if inspect.iscoroutine(value) else value
 
     return run
@@ -514,7 +624,7 @@ def explained(error: OSError | ValueError) -> str:
     return f"sorry: {error}"
 
 
-KINDS = pytest.mark.parametrize("kind", ["sync", "async", "method", "returning"])
+KINDS = pytest.mark.parametrize("kind", ["sync", "async", "method", "returning", "generating"])
 
 
 @KINDS
@@ -551,6 +661,10 @@ def test_a_handler_is_not_asked_about_the_argument_check() -> None:
 
 
 def test_a_handler_does_not_touch_a_value() -> None:
+    def items(n: int) -> Any:
+        yield from range(n)
+
+    assert list(FunctionTool(items, exception_handler=takes_all).run({"n": 2}, STATE)) == [0, 1]
     assert FunctionTool(weigh, exception_handler=takes_all).run({"grams": 1}, STATE) == "1 none"
     tool = FunctionTool(wait_for, exception_handler=takes_all)
     assert asyncio.run(tool.run({"parcel": "A7"}, STATE)) == ("A7", STATE)

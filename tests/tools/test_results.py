@@ -8,10 +8,12 @@ import datetime
 import decimal
 import enum
 import fractions
+import math
 import pathlib
 import types
 import uuid
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pydantic
 import pytest
@@ -140,6 +142,104 @@ def test_a_list_without_an_image_is_json() -> None:
 )
 def test_the_json_text_of_a_value(value: object, text: str) -> None:
     assert result_content(value) == text
+
+
+class Text(str):
+    """Its own idea of itself is not what it holds."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "other"
+
+    __repr__ = __str__
+
+
+class Number(int):
+    def __repr__(self) -> str:
+        return "other"
+
+    __str__ = __repr__
+
+
+class Point(NamedTuple):
+    x: int
+    y: str
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Text("a"), "a"),
+        ([Text("a")], '["a"]'),
+        ({Text("a"): Text("b")}, '{"a": "b"}'),
+        (Number(5), "5"),
+        ([Number(5)], "[5]"),
+        (Point(1, "a"), '[1, "a"]'),
+        (collections.Counter("aab"), '{"a": 2, "b": 1}'),
+        (collections.OrderedDict(b=1, a=2), '{"b": 1, "a": 2}'),
+        (collections.ChainMap({"a": 1}), '{"a": 1}'),
+        ({"a": 1}.items(), '[["a", 1]]'),
+        ([], "[]"),
+        ({}, "{}"),
+        (set(), "[]"),
+        (b"", '""'),
+        (iter(()), "[]"),
+        (math.nan, "NaN"),
+        ([math.inf, -math.inf], "[Infinity, -Infinity]"),
+        (decimal.Decimal("NaN"), '"NaN"'),
+        ({"a\0b": "\udcff"}, '{"a\\u0000b": "\udcff"}'),
+    ],
+)
+def test_the_json_text_of_an_odd_value(value: object, text: str) -> None:
+    assert result_content(value) == text
+
+
+def test_a_huge_value_is_whole() -> None:
+    assert result_content("x" * 50_000_000) == "x" * 50_000_000
+    assert result_content(list(range(100_000))) == str(list(range(100_000)))
+
+
+class BrokenRepr:
+    def __repr__(self) -> str:
+        raise ValueError("no repr")
+
+
+@pytest.mark.parametrize("value", [BrokenRepr(), [BrokenRepr()], {"a": {"b": BrokenRepr()}}, {BrokenRepr(): 1}])
+def test_a_value_whose_repr_raises_has_no_json_form_either(value: object) -> None:
+    with pytest.raises(TypeError, match="a BrokenRepr has no JSON form"):
+        result_content(value)
+
+
+@pytest.mark.parametrize(
+    "value", [10**5000, [10**5000], fractions.Fraction(10**400), OSError("gone"), [OSError()]], ids=range(5)
+)
+def test_a_number_too_long_and_an_exception_have_no_json_form(value: object) -> None:
+    with pytest.raises(TypeError, match="no JSON form"):
+        result_content(value)
+
+
+def nested(levels: int) -> object:
+    value: object = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_a_deep_value_is_text_or_a_type_error_and_nothing_else() -> None:
+    assert result_content(nested(300)) == "[" * 301 + "]" * 301
+    for levels in (1_000, 100_000):
+        with pytest.raises(TypeError, match="nested too deeply"):
+            result_content(nested(levels))
+
+
+def test_a_coroutine_in_a_list_has_no_json_form() -> None:
+    async def late() -> None: ...
+
+    coroutine = late()
+    with pytest.raises(TypeError, match="a coroutine has no JSON form"):
+        result_content([coroutine])
+    coroutine.close()
 
 
 def test_forms_nest_in_any_mix() -> None:

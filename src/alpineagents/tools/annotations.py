@@ -14,13 +14,9 @@ from typing import Annotated, Any, Literal, NoReturn, Union, cast, get_args, get
 
 import typing_extensions
 
-from alpineagents.errors import explain
+from alpineagents.errors import error_text, explain, shown
 from alpineagents.state import State
-
-SUPPORTED = (
-    "str, int, float, bool, Literal[...], an Enum, list[T], dict[str, T], T | None, a dataclass, a TypedDict, "
-    "a Pydantic model"
-)
+from alpineagents.tools.unsupported import hint_text, unsupported
 
 
 def resolved_hint(function: Callable[..., Any], hint: Any, place: str) -> Any:
@@ -38,7 +34,7 @@ def resolved_hint(function: Callable[..., Any], hint: Any, place: str) -> Any:
     try:
         return typing.get_type_hints(holder, namespace, own)["hint"]
     except Exception as error:  # besides NameError whatever evaluating a string can raise
-        raise TypeError(_unresolved(f"{place} has the hint {_shown(hint)}", error)) from error
+        raise TypeError(_unresolved(f"{place} has the hint {hint_text(hint)}", error)) from error
 
 
 def is_state(hint: Any) -> bool:
@@ -47,14 +43,9 @@ def is_state(hint: Any) -> bool:
 
 
 class TypeCheck:
-    """Refuses every type a tool cannot take, at any depth.
-
-    Attributes:
-        has_model: Whether a Pydantic model was among the types checked so far.
-    """
+    """Refuses every type a tool cannot take, at any depth."""
 
     def __init__(self, base_model: type[Any]) -> None:
-        self.has_model = False
         self._base_model = base_model
         self._seen: set[type] = set()  # a type may contain itself
 
@@ -93,8 +84,7 @@ class TypeCheck:
             self._check_fields(cls, _hints_of(cls, place).items(), place)
         elif dataclasses.is_dataclass(cls) and not issubclass(cls, State):
             self._check_fields(cls, _dataclass_fields(cls, place), place)
-        elif issubclass(cls, self._base_model):
-            self.has_model = True
+        elif issubclass(cls, self._base_model) and cls is not self._base_model:
             self._check_fields(cls, _model_fields(cls, place), place)
         else:
             _refuse(cls, place)
@@ -117,10 +107,15 @@ def _inner_type(origin: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _refuse(hint: Any, place: str) -> NoReturn:
-    problem, fix = f"the type {_shown(hint)} is not supported", f"use one of {SUPPORTED}"
-    if is_state(hint):
-        problem, fix = "a State cannot stand inside another type", "write `state: State` to receive the State"
-    raise TypeError(explain(f"{place}: {problem}", fix))
+    if not is_state(hint):
+        raise TypeError(unsupported(hint, place))
+    raise TypeError(
+        explain(
+            f"{place}: a State cannot stand inside another type",
+            "write `state: State` to receive the State of the run",
+            "def take(name: str, state: State): ...",
+        )
+    )
 
 
 def _check_enum(cls: type[Enum], place: str) -> None:
@@ -129,9 +124,11 @@ def _check_enum(cls: type[Enum], place: str) -> None:
         return
     raise TypeError(
         explain(
-            f"{place}: the values of {_shown(cls)} cannot be written as JSON: {values!r}",
+            f"{place}: the values of {hint_text(cls)} cannot be written as JSON: {shown(values)}"
+            if values
+            else f"{place}: {hint_text(cls)} has no members, so a model has nothing to choose from",
             "give each member a str, int, float or bool as its value",
-            f'class {cls.__name__}(Enum):\n    LOW = "low"',
+            f'class {"Tone" if cls is Enum else cls.__name__}(Enum):\n    LOW = "low"',
         )
     )
 
@@ -153,7 +150,7 @@ def _check_typed_dict(cls: type, place: str) -> None:
     if sys.version_info < (3, 12) and typing.is_typeddict(cls):
         raise TypeError(
             explain(
-                f"{place}: {_shown(cls)} is a typing.TypedDict, which cannot be checked on Python 3.11",
+                f"{place}: {hint_text(cls)} is a typing.TypedDict, which cannot be checked on Python 3.11",
                 "import TypedDict from typing_extensions",
                 "from typing_extensions import TypedDict",
             )
@@ -164,7 +161,7 @@ def _hints_of(cls: type, place: str) -> dict[str, Any]:
     try:  # the names a class body sees, and the class itself, which may be local to a function
         return typing_extensions.get_type_hints(cls, localns={**vars(cls), cls.__name__: cls})
     except Exception as error:
-        raise TypeError(_unresolved(f"a field of {_shown(cls)} ({place}) has a hint", error)) from error
+        raise TypeError(_unresolved(f"a field of {hint_text(cls)} ({place}) has a hint", error)) from error
 
 
 def _dataclass_fields(cls: type[Any], place: str) -> list[tuple[str, Any]]:
@@ -180,18 +177,16 @@ def _model_fields(cls: Any, place: str) -> list[tuple[str, Any]]:
     try:
         cls.model_rebuild()  # nothing to do unless the model was defined before a type it names
     except Exception as error:
-        raise TypeError(_unresolved(f"a field of {_shown(cls)} ({place}) has a hint", error)) from error
+        raise TypeError(_unresolved(f"a field of {hint_text(cls)} ({place}) has a hint", error)) from error
     return [(name, field.annotation) for name, field in cls.model_fields.items()]
 
 
 def _unresolved(what: str, error: Exception) -> str:
     name = getattr(error, "name", None)
-    reason = f"the name {name!r} is unknown" if isinstance(error, NameError) else f"{type(error).__name__}: {error}"
+    reason = f"the name {name!r} is unknown" if isinstance(error, NameError) else error_text(error)
     return explain(
         f"{what} that cannot be resolved: {reason}",
-        "import or define the type at the top of the module, before the function",
+        "import or define the type at the top of the module, before the function: not inside a function, "
+        "nor under `if TYPE_CHECKING`",
+        f"from my_types import {name}\n\n@tool\ndef take(value: {name}): ..." if name else None,
     )
-
-
-def _shown(hint: Any) -> str:
-    return repr(hint) if isinstance(hint, str) else inspect.formatannotation(hint)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from alpineagents.errors import explain
+from alpineagents.errors import explain, shown
 from alpineagents.tools.base import Tool, defines_run, is_initialised
 from alpineagents.tools.function import FunctionTool, unbound
 
@@ -51,7 +51,7 @@ def same_tool(one: Tool, other: Tool) -> bool:
 def _iterated(items: object) -> Iterable[object]:
     if not isinstance(items, Tool | str | bytes) and isinstance(items, Iterable):
         return cast("Iterable[object]", items)
-    given = f"a {type(items).__name__}" if isinstance(items, Tool) else repr(items)
+    given = f"a {type(items).__name__}" if isinstance(items, Tool) else shown(items)
     raise TypeError(
         explain(
             f"tools must be an iterable of tools, not {given}", "give a list, also for one tool", "tools=[read_file]"
@@ -68,11 +68,7 @@ def _tools_of(item: object, adapt: Adapt | None) -> Iterable[Tool]:
     if isinstance(item, Tool):
         return [_checked(item)]
     if inspect.isroutine(item):
-        raise TypeError(
-            explain(
-                f"{item!r} is a function, not a tool", "add @tool to it", "@tool\ndef find_parcel(number: str): ..."
-            )
-        )
+        raise TypeError(_is_function(item))
     return _methods_of(item)
 
 
@@ -105,12 +101,15 @@ def _methods_of(item: object) -> list[Tool]:
     looked_up: dict[str, Any] = {}
     for cls in type(item).__mro__:
         for name, attribute in vars(cls).items():
-            looked_up.setdefault(name, attribute)
+            looked_up.setdefault(name, attribute.__func__ if isinstance(attribute, staticmethod) else attribute)
+    for attribute in looked_up.values():
+        if inspect.isfunction(attribute) and _covers_a_tool(attribute):
+            raise TypeError(_is_function(attribute))
     tools: list[Tool] = [a.__get__(item, type(item)) for a in looked_up.values() if isinstance(a, FunctionTool)]
     if not tools:
         raise TypeError(
             explain(
-                f"{item!r} is no tool, and {type(item).__name__} has no @tool methods",
+                f"{shown(item)} is no tool, and {type(item).__name__} has no @tool methods",
                 "pass a @tool function, a Tool object, or an object whose class has @tool methods",
                 "class Depot:\n    @tool\n    def find(self, number: str) -> str: ...\n\nAgent(..., tools=[Depot()])",
             )
@@ -122,6 +121,28 @@ def _is_class(cls: type) -> str:
     return explain(
         f"{cls.__name__} is a class, and tools are objects", "make an object of it", f"tools=[{cls.__name__}()]"
     )
+
+
+def _is_function(function: Any) -> str:
+    if _covers_a_tool(function):
+        return explain(
+            f"{shown(function)} is a function around a tool: a decorator stands above @tool",
+            "write @tool above the other decorators",
+            "@tool\n@retried\ndef find_parcel(number: str) -> str: ...",
+        )
+    return explain(
+        f"{shown(function)} is a function, not a tool",
+        "add @tool to it",
+        "@tool\ndef find_parcel(number: str) -> str: ...",
+    )
+
+
+def _covers_a_tool(function: Any) -> bool:
+    """Whether functools.wraps made it of a tool."""
+    while (function := getattr(function, "__wrapped__", None)) is not None:
+        if isinstance(function, Tool):
+            return True
+    return False
 
 
 def _collision(first: Tool, second: Tool) -> str:

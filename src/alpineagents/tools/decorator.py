@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Unpack, overload
 
-from alpineagents.tools.function import FunctionTool, ToolOptions, check_options
+from alpineagents.tools.function import FunctionTool
+from alpineagents.tools.options import ToolOptions, check_options
 
 _NO_FUNCTION: Any = object()
 

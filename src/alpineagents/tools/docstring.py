@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from alpineagents.errors import explain, shown
+
 _ENTRY = re.compile(r"([^\W\d]\w*)\s*(?:\(.*?\)\s*)?:(?!//)\s*(.*)")  # `http://...` is text, not an entry
 _SECTION = re.compile(r"[^\W\d_](?:[^\W\d_]| )*:")
 
@@ -33,7 +35,19 @@ class _Line(NamedTuple):
 
 
 def read_docstring(docstring: str | None) -> Docstring:
-    """The summary, and the parameters described under `Args:`."""
+    """The summary, and the parameters described under `Args:`.
+
+    Raises:
+        TypeError: Somebody set `__doc__` to what is no text.
+    """
+    if not isinstance(docstring, str | None):
+        raise TypeError(
+            explain(
+                f"a docstring must be a str, not {type(docstring).__name__}: {shown(docstring)}",
+                "set __doc__ to text, or give description=",
+                '@tool(description="Finds a parcel")',
+            )
+        )
     lines = list(_lines(docstring or ""))
     header = next((index for index, line in enumerate(lines) if _is_header(line)), len(lines))
     return Docstring(_summary(lines[:header]), _parameters(lines[header:]))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesVi
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
+from types import NoneType
 from typing import Any, cast
 from uuid import UUID
 
@@ -23,6 +24,10 @@ _TEXT_FORMS: list[tuple[type | tuple[type, ...], Callable[[Any], str]]] = [
     ((bytes, bytearray, memoryview), lambda value: bytes(value).decode()),
 ]
 
+# The common values and the encoder of the module, so that they pass without the slow questions below.
+_AS_IT_IS: frozenset[type] = frozenset({str, int, float, bool, NoneType})
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def result_content(value: object) -> ToolResultContent:
     """What the model receives for a returned value.
@@ -30,6 +35,8 @@ def result_content(value: object) -> ToolResultContent:
     Raises:
         TypeError: The value has no JSON form.
     """
+    if type(value) is str:
+        return value
     if value is None:
         return DONE
     if isinstance(value, str):
@@ -58,7 +65,11 @@ def json_text(value: object) -> str:
     Raises:
         TypeError: The value has no JSON form.
     """
-    return json.dumps(json_form(value), ensure_ascii=False)
+    form = json_form(value)
+    try:
+        return _encode(form)
+    except (ValueError, RecursionError) as error:  # Python refuses to write integers of thousands of digits
+        raise TypeError(_no_form(value, str(error))) from error
 
 
 def json_form(value: object) -> Any:
@@ -75,18 +86,40 @@ def json_form(value: object) -> Any:
 
 
 def _form(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
+    kind = cast("type[object]", type(value))
+    if kind in _AS_IT_IS:
         return value
+    if kind is dict:
+        entries: dict[object, Any] = value
+        return {
+            key if type(key) is str else _key(key): item if type(item) in _AS_IT_IS else _form(item)
+            for key, item in entries.items()
+        }
+    if kind is list or kind is tuple:
+        items: Sequence[object] = value
+        return [item if type(item) in _AS_IT_IS else _form(item) for item in items]
+    return _other_form(value)
+
+
+def _other_form(value: Any) -> Any:
+    """The form of what is not simply JSON already."""
     if isinstance(value, Enum):
         return _form(value.value)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, numbers.Real):
-        return int(value) if isinstance(value, numbers.Integral) else float(value)
+        return _number_form(value)
     for kinds, text_of in _TEXT_FORMS:
         if isinstance(value, kinds):
             return _text_form(value, text_of)
     return _container_form(value)
+
+
+def _number_form(value: numbers.Real) -> int | float:
+    try:
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    except OverflowError as error:
+        raise TypeError(_no_form(value, str(error))) from error
 
 
 def _text_form(value: Any, text_of: Callable[[Any], str]) -> str:

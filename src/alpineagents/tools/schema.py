@@ -1,8 +1,6 @@
-"""From the signature of a function to the schema the model sees and the check its arguments go through.
+"""From the signature of a function to the schema the model sees, and to the values of one call.
 
 Everything is read once, while the decorator runs, so that a mistake is reported there and a call only validates.
-The work is Pydantic's: the parameters become the fields of one TypedDict, because a TypedDict has no attributes that a
-parameter called `copy` or `model_config` could collide with.
 """
 
 from __future__ import annotations
@@ -11,19 +9,15 @@ import contextlib
 import copy
 import dataclasses
 import inspect
-import json
 import types
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NotRequired
+from typing import Any
 
-import typing_extensions
-
-from alpineagents.errors import ToolInputError, explain
-from alpineagents.tools.annotations import SUPPORTED, TypeCheck, is_state, resolved_hint
-from alpineagents.tools.results import json_form
-from alpineagents.values.frozen import thaw
+from alpineagents.errors import ToolInputError, error_text, explain
+from alpineagents.tools.annotations import is_state, resolved_hint
+from alpineagents.tools.check import Check, check_for, default_form, place_of
+from alpineagents.tools.unsupported import SUPPORTED
 
 _FIXED_REASONS = {"missing": "required argument is missing", "extra_forbidden": "unknown argument"}
 _EMPTY = inspect.Parameter.empty
@@ -42,9 +36,10 @@ class Parameters:
     input_schema: dict[str, Any]
     is_method: bool
     states: tuple[str, ...]
-    _check: _Check
-    _defaults: dict[str, Callable[[], Any]]  # in the order of the signature
-    _thaws: bool  # a model's validators may edit what they are given
+    _check: Check
+    _count: int
+    _fixed: dict[str, Any]  # defaults that no call can change
+    _copied: dict[str, Any]  # the others: each call gets its own
 
     def prepare(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter a model sees with its converted value, or with a default that is its own to change.
@@ -52,23 +47,18 @@ class Parameters:
         Raises:
             ToolInputError: Something does not fit; the message lists every problem.
         """
+        check = self._check
         try:
-            values = self._check.validate(thaw(args) if self._thaws else args)
-        except self._check.invalid as error:
+            values = check.validate(args)
+        except check.invalid as error:
             raise ToolInputError(_problems(error)) from error
-        for name, default in self._defaults.items():
+        if len(values) == self._count:
+            return values
+        values = self._fixed | values
+        for name, default in self._copied.items():
             if name not in values:
-                values[name] = default()
+                values[name] = copy.deepcopy(default)
         return values
-
-
-class _Check(NamedTuple):
-    """Pydantic's part: the schema, the validator, and the exception the validator raises."""
-
-    schema: dict[str, Any]
-    validate: Callable[[Mapping[str, Any]], dict[str, Any]]
-    invalid: type[Exception]
-    has_model: bool
 
 
 def _problems(invalid: Any) -> str:
@@ -94,26 +84,32 @@ def read_parameters(function: types.FunctionType, descriptions: Mapping[str, str
     hinted = [_with_hint(function, parameter) for parameter in parameters[is_method:]]
     states = tuple([parameter.name for parameter in hinted if is_state(parameter.annotation)])
     visible = [parameter for parameter in hinted if parameter.name not in states]
-    check = _check_for(function, visible)
+    check = check_for(function, visible)
     for parameter in visible:
         _complete(check.schema["properties"][parameter.name], parameter, descriptions.get(parameter.name))
-    defaults = {p.name: _maker_of_default(function, p) for p in visible if p.default is not _EMPTY}
-    return Parameters(check.schema, is_method, states, check, defaults, check.has_model)
-
-
-def _place(function: types.FunctionType, parameter: inspect.Parameter) -> str:
-    return f"parameter {parameter.name!r} of {function.__qualname__}"
+    optional = [parameter for parameter in visible if parameter.default is not _EMPTY]
+    copied = {p.name: _copyable_default(function, p) for p in optional if _may_change(p.default)}
+    fixed = {p.name: p.default for p in optional if p.name not in copied}
+    return Parameters(check.schema, is_method, states, check, len(visible), fixed, copied)
 
 
 def _with_hint(function: types.FunctionType, parameter: inspect.Parameter) -> inspect.Parameter:
     """The parameter with the type its hint stands for, if a model can give it by name."""
-    place = _place(function, parameter)
+    place = place_of(function, parameter)
     if parameter.kind not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
         raise TypeError(
             explain(
                 f"{place} is {parameter.kind.description}, but a model gives each argument by its own name",
                 "give each argument a parameter of its own; a decorator below @tool needs functools.wraps",
                 f"def {function.__name__}(first: str, second: int = 0): ...",
+            )
+        )
+    if parameter.annotation is _EMPTY and parameter.name == "cls":
+        raise TypeError(
+            explain(
+                f"{place} has no type hint; if it is a classmethod, it cannot be a tool",
+                "write a method with self; the class is type(self)",
+                f"@tool\ndef {function.__name__}(self, number: str) -> str: ...",
             )
         )
     if parameter.annotation is _EMPTY:
@@ -127,81 +123,28 @@ def _with_hint(function: types.FunctionType, parameter: inspect.Parameter) -> in
     return parameter.replace(annotation=resolved_hint(function, parameter.annotation, place))
 
 
-def _check_for(function: types.FunctionType, parameters: list[inspect.Parameter]) -> _Check:
-    """The one place that needs Pydantic, which is slow to load."""
-    import pydantic
-    from pydantic.json_schema import GenerateJsonSchema
-    from pydantic_core import PydanticSerializationError
-
-    class Generator(GenerateJsonSchema):
-        def encode_default(self, dft: Any) -> Any:
-            try:
-                return _default_form(dft)
-            except (TypeError, ValueError) as error:
-                raise PydanticSerializationError(str(error)) from error
-
-    allowed = TypeCheck(pydantic.BaseModel)
-    for parameter in parameters:
-        allowed.check(parameter.annotation, _place(function, parameter))
-    try:
-        # It warns of what is no mistake here, such as a field's default that has no JSON form and is left out.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            adapter: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(_arguments_type(parameters))
-            schema = Generator().generate(adapter.core_schema)
-    except Exception as error:
-        raise TypeError(
-            explain(
-                f"no JSON Schema can be built for the parameters of {function.__qualname__}: {error}",
-                "simplify the types, or write a Tool subclass with a schema of its own",
-            )
-        ) from error
-    del schema["title"]
-    return _Check(schema, adapter.validator.validate_python, pydantic.ValidationError, allowed.has_model)
-
-
-def _arguments_type(parameters: list[inspect.Parameter]) -> Any:
-    fields = {p.name: p.annotation if p.default is _EMPTY else NotRequired[p.annotation] for p in parameters}
-    make: Any = typing_extensions.TypedDict  # its fields are not known to a type checker
-    arguments = make("Arguments", fields)
-    # Pydantic hands this on to the dataclasses and TypedDicts inside; models keep their own setting.
-    arguments.__pydantic_config__ = {"extra": "forbid"}
-    return arguments
-
-
 def _complete(shown: dict[str, Any], parameter: inspect.Parameter, description: str | None) -> None:
     """Add to a property what only the function knows."""
-    shown.pop("title", None)
     if description is not None:
         shown["description"] = description
     if parameter.default is not _EMPTY:
         # Without a JSON form it is not shown; the parameter is optional all the same.
         with contextlib.suppress(TypeError, ValueError):
-            shown["default"] = _default_form(parameter.default)
+            shown["default"] = default_form(parameter.default)
 
 
-def _default_form(default: object) -> Any:
-    form = json_form(default)
-    json.dumps(form, allow_nan=False)
-    return form
-
-
-def _maker_of_default(function: types.FunctionType, parameter: inspect.Parameter) -> Callable[[], Any]:
-    """What gives the default to one call: a copy if a call could change it, otherwise the object itself."""
-    default = parameter.default
-    if not _may_change(default):
-        return lambda: default
+def _copyable_default(function: types.FunctionType, parameter: inspect.Parameter) -> Any:
     try:
-        copy.deepcopy(default)
+        copy.deepcopy(parameter.default)
+        return parameter.default
     except Exception as error:
         raise TypeError(
             explain(
-                f"the default of {_place(function, parameter)} cannot be copied for each call: {error}",
+                f"the default of {place_of(function, parameter)} cannot be copied for each call: {error_text(error)}",
                 "use None and make the value inside the function",
                 f"def {function.__name__}({parameter.name}: ... | None = None): ...",
             )
         ) from error
-    return lambda: copy.deepcopy(default)
 
 
 def _may_change(value: object) -> bool:
