@@ -113,6 +113,64 @@ def test_a_lone_surrogate_is_shown_as_an_escape() -> None:
     assert raw.getvalue() == "é\\ud800\n".encode()
 
 
+@pytest.mark.parametrize("errors", ["strict", "replace", "surrogateescape", "surrogatepass"])
+def test_half_a_character_never_becomes_a_byte_of_its_own(errors: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, "utf-8", errors, newline="\n")
+    Terminal(output=stream).on_text(top(), "\udc9b2J\n")
+    assert raw.getvalue() == b"\\udc9b2J\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [
+        ("ascii", b"na\\xefve \\u20ac \\u2192\n"),
+        ("latin-1", b"na\xefve \\u20ac \\u2192\n"),
+        ("cp1252", b"na\xefve \x80 \\u2192\n"),
+    ],
+)
+def test_characters_the_output_can_encode_are_unchanged(encoding: str, written: bytes) -> None:
+    terminal, raw = encoded(encoding)
+    terminal.on_text(top(), "naïve € →\n")
+    assert raw.getvalue() == written
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "shift_jis", "cp037", "iso2022_jp", "utf-7"])
+def test_no_encoding_makes_a_run_fail(encoding: str) -> None:
+    terminal, raw = encoded(encoding)
+    terminal.on_text(top(), "naïve → 日 \ud800 \x1b\n")
+    assert raw.getvalue().decode(encoding).endswith(" \\ud800 \\x1b\n")
+
+
+class Misnamed(io.StringIO):
+    """Takes ASCII, and says something else about it."""
+
+    encoding = "no such encoding"
+
+    def write(self, text: str) -> int:
+        text.encode("ascii")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("encoding", ["no such encoding", None, "idna"])
+def test_an_output_with_an_encoding_nobody_knows_gets_ascii(encoding: str | None) -> None:
+    output = Misnamed()
+    output.encoding = encoding  # type: ignore[assignment, misc]  # what this test is about
+    Terminal(output=output).on_text(top(), "naïve..\n")
+    assert output.getvalue() == "na\\xefve..\n"
+
+
+class Gone(io.StringIO):
+    """As a `TextIOWrapper` is when its buffer was taken from it."""
+
+    def write(self, text: str) -> int:
+        raise ValueError("underlying buffer has been detached")
+
+    @property
+    def closed(self) -> bool:
+        raise ValueError("underlying buffer has been detached")
+
+
 class Broken(io.StringIO):
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -122,13 +180,26 @@ class Broken(io.StringIO):
         raise self.error
 
 
-@pytest.mark.parametrize("stream", [None, closed(), Broken(BrokenPipeError()), Broken(OSError(5, "hung up"))])
+@pytest.mark.parametrize("stream", [None, closed(), Broken(BrokenPipeError()), Broken(OSError(5, "hung up")), Gone()])
 def test_a_standard_output_that_is_gone_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch, stream: Any) -> None:
     monkeypatch.setattr(sys, "stdout", stream)
     terminal = Terminal()
     terminal.on_think_start(top())
     terminal.on_text(top(), "Hel")
     terminal.on_run_end(top(), None)
+
+
+class Odd:
+    """A stream without the usual attributes."""
+
+    def write(self, text: str) -> int:
+        raise ValueError("odd")
+
+
+def test_the_failure_of_a_standard_output_that_is_hardly_a_stream_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Odd())
+    with pytest.raises(ValueError, match="odd"):
+        Terminal().on_think_start(top())
 
 
 @pytest.mark.parametrize("error", [OSError(28, "disk full"), ValueError("odd")])

@@ -15,7 +15,7 @@ from alpineagents.history.entries import (
 )
 from alpineagents.state import State
 from alpineagents.terminal import Terminal
-from alpineagents.terminal.text import RunLines, first_line, shown, token_count
+from alpineagents.terminal.text import RunLines, first_line, on_one_line, shown, token_count
 from alpineagents.values.content import TextBlock, ToolCall, ToolResultContent
 from alpineagents.values.exchange import ModelEvent
 from alpineagents.values.outcomes import (
@@ -217,6 +217,42 @@ def test_no_event_writes_control_characters(seen: Seen, event: Callable[[Termina
 
 def test_a_call_with_line_breaks_in_its_name_stays_on_one_line() -> None:
     forged = ToolCall("f()\n  done 9B\nAll is well.", {}, "c")
-    assert RunLines().tool_started(forged) == "  tool f()\\n  done 9B\\nAll is well.()"
+    assert RunLines().tool_started(forged).text == "  tool f()\\n  done 9B\\nAll is well.()"
     ended = RunLines().tool_ended(forged, "no", ToolOutcome(ToolOutcomeKind.ERROR))
-    assert "\n" not in ended
+    assert "\n" not in ended.text
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("name", ["{}", "f{}", "{}f", "f{}{}"])
+def test_no_line_break_of_a_name_is_left_in_a_line(name: str, line_break: str) -> None:
+    call = ToolCall(name.format(line_break, line_break), {}, "c")
+    lines = [RunLines().tool_started(call), RunLines(1, call.name).started(), RunLines(1, call.name).thinking(1)]
+    lines += [RunLines().tool_ended(call, "no", ToolOutcome(kind)) for kind in ToolOutcomeKind]
+    assert [line.text.splitlines() for line in lines] == [[line.text] for line in lines]
+
+
+@pytest.mark.parametrize("text", ["", "f", "read_file", "日本 naïve", "a\tb", r"a\nb"])
+def test_a_name_without_line_breaks_is_unchanged(text: str) -> None:
+    assert on_one_line(text) == text
+
+
+EVENTS_WITH_TEXT: list[Callable[[Terminal, str], None]] = [
+    lambda show, text: show.on_text(top(), text),
+    lambda show, text: show.on_run_start(child(0, name=text)),
+    lambda show, text: show.on_tool_start(top(), ToolCall(text or "f", {text: text}, "c")),
+    *[
+        lambda show, text, kind=kind: show.on_tool_end(top(), ToolCall(text or "f", {}, "c"), text, ToolOutcome(kind))
+        for kind in ToolOutcomeKind
+    ],
+    lambda show, text: show.on_model_event(top(), ModelEvent("retry", text or "again")),
+    lambda show, text: show.on_run_end(top(), ValueError(text)),
+]
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_no_event_writes_what_could_rewrite_the_screen(text: str) -> None:
+    for event in EVENTS_WITH_TEXT:
+        seen = Seen()
+        event(seen.terminal, text)
+        assert shown(seen.text) == seen.text
+        seen.text.encode("utf-8")

@@ -11,12 +11,17 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import threading
 from typing import TextIO
 
+from alpineagents.terminal.colours import Line, drawn
 from alpineagents.terminal.text import shown
 
+# Half a character. A stream with `errors="surrogateescape"` (that of the C locale) writes some of them as the single
+# bytes that older terminals obey: https://peps.python.org/pep-0383/
+_HALVES = re.compile("[\ud800-\udfff]")
 _GONE = {errno.EIO, errno.EBADF}  # the terminal hung up; the file descriptor was closed under the stream
 
 
@@ -38,10 +43,12 @@ class Screen:
         """The stream in use."""
         return sys.stdout if self._output is None else self._output
 
-    def write_lines(self, *lines: str) -> None:
+    def write_lines(self, *lines: Line) -> None:
         """Write whole lines, together."""
+        stream = self.stream
+        texts = [drawn(line._replace(text=shown(line.text)), stream) for line in lines]
         with self._lock:
-            self._write(self._line_end() + "".join([f"{shown(line)}\n" for line in lines]))
+            self._write(self._line_end() + "".join([f"{text}\n" for text in texts]))
             self._leave(None)
 
     def write_text(self, owner: object, chunk: str) -> None:
@@ -102,14 +109,25 @@ class Screen:
 
 def _write_encodable(stream: TextIO, text: str) -> None:
     """Write, with escapes for the characters the stream's encoding does not have."""
+    text = _HALVES.sub(lambda match: f"\\u{ord(match[0]):x}", text)
     try:
         stream.write(text)
     except UnicodeEncodeError:
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(_in_encoding(text, getattr(stream, "encoding", None)))
+
+
+def _in_encoding(text: str, encoding: str | None) -> str:
+    try:
+        encoding = encoding or "ascii"
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except (LookupError, UnicodeError):  # a name of no encoding, or of one that cannot even escape
+        return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _is_gone(stream: TextIO, error: OSError | ValueError) -> bool:
     if isinstance(error, OSError):
         return isinstance(error, BrokenPipeError) or error.errno in _GONE
-    return stream.closed
+    try:
+        return bool(getattr(stream, "closed", False))
+    except ValueError:  # what it wrote to was taken from it
+        return True

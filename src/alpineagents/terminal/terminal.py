@@ -5,7 +5,6 @@ What it shows is worded in `text`; how threads share the screen is in `screen`.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import sys
 import threading
@@ -18,6 +17,8 @@ from alpineagents.history.entries import ContextChange, RunStartEntry
 from alpineagents.human import Human, describe_choices, parse_answer
 from alpineagents.reporter import Reporter
 from alpineagents.state import State
+from alpineagents.terminal.colours import Line
+from alpineagents.terminal.questions import Question, Questions, given_up
 from alpineagents.terminal.screen import Screen
 from alpineagents.terminal.text import RunLines, shown
 from alpineagents.values.content import ToolCall, ToolResultContent
@@ -29,7 +30,8 @@ class Terminal(Reporter, Human):
     """Shows runs line by line, and asks the person who sees them. One may serve many runs in many threads.
 
     Control characters in what a model or a tool said are shown as escapes, and so are characters the output cannot
-    encode. Questions of several threads wait for each other; the lines of runs never wait for an answer.
+    encode. Questions of several threads wait for each other; the lines of runs never wait for an answer, and the
+    question of a run that failed makes way for the next. Only a real terminal gets colours, unless `NO_COLOR` is set.
 
     Args:
         output: Where everything is written. `None` is `sys.stdout` as it is at each write; if that was closed, what is
@@ -48,7 +50,7 @@ class Terminal(Reporter, Human):
         self.show_text = show_text
         self._screen = Screen(output)
         self._input = input
-        self._asking = threading.RLock()  # who answers may run an Agent that asks
+        self._questions = Questions()
         self._lock = threading.RLock()
         self._runs: dict[str, RunLines] = {}  # by State id, while they run
         self._changes: WeakKeyDictionary[State, list[ContextChange]] = WeakKeyDictionary()  # not shown yet
@@ -95,6 +97,8 @@ class Terminal(Reporter, Human):
     def on_run_end(self, state: State, error: BaseException | None) -> None:
         """Line: `done: stopped by waiting_for_user (2 turns)`."""
         run = self._lines_of(state)
+        if error is not None:
+            self._questions.give_up(state.id)
         with self._lock:
             self._runs.pop(state.id, None)
         self._screen.write_lines(*self._context_lines(state, run), run.ended(state.snapshot(), error))
@@ -109,25 +113,30 @@ class Terminal(Reporter, Human):
         choices = describe_choices(returns)
         indent = self._question_indent(state)
         question = shown(f"{indent}{prompt} " if choices is None else f"{indent}{prompt} ({choices}) ")
-        with self._asking:
+        with self._questions.asked(state.id) as asked:
             while True:
-                answer = self._answer(question)
+                answer = self._answer(asked, question)
                 try:
                     return parse_answer(answer, returns)
                 except ValueError as misfit:
-                    self._screen.write_lines(f"{indent}{misfit}")
+                    if asked.given_up:
+                        raise given_up() from misfit
+                    self._screen.write_lines(Line(f"{indent}{misfit}"))
 
-    def _answer(self, question: str) -> str:
+    def _answer(self, asked: Question, question: str) -> str:
         line, enter_shown = object(), False
         try:
             self._screen.open_question(line, question if self._input is None else "")
-            answer = _read_line() if self._input is None else self._input(question)
+            answer = self._questions.read_line(asked) if self._input is None else self._input(question)
+            if asked.replaced:
+                raise given_up()
             enter_shown = _is_terminal(sys.stdin) and _is_terminal(self._screen.stream)
             return answer
         finally:
-            self._screen.close_question(line, enter_shown=enter_shown)
+            if not asked.replaced:
+                self._screen.close_question(line, enter_shown=enter_shown)
 
-    def _context_lines(self, state: State, run: RunLines) -> list[str]:
+    def _context_lines(self, state: State, run: RunLines) -> list[Line]:
         with self._lock:
             changes = self._changes.pop(state, [])
         return [run.context_change(change) for change in changes]
@@ -173,16 +182,6 @@ def default_terminal() -> Terminal:
 
 def _latest_run_start(state: State) -> RunStartEntry | None:
     return next((entry for entry in reversed(state.history) if isinstance(entry, RunStartEntry)), None)
-
-
-def _read_line() -> str:
-    # The reference matters: a question can be abandoned on its thread, and Python aborts at exit when it frees a
-    # standard input that a thread still reads (`_enter_buffered_busy` in CPython's Modules/_io/bufferedio.c).
-    stdin = sys.stdin
-    try:
-        return builtins.input()
-    finally:
-        del stdin
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

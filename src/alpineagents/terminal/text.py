@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+import re
 from dataclasses import dataclass
 
 from alpineagents.errors import message_of
 from alpineagents.history.entries import ContextChange, ContextChangeKind
+from alpineagents.history.rules import is_interrupt
 from alpineagents.history.snapshot import StateSnapshot
+from alpineagents.terminal.colours import Line, Look
 from alpineagents.values.content import Image, ToolCall, ToolResultContent, size_text
 from alpineagents.values.display import format_call, result_size, result_text, shown
 from alpineagents.values.exchange import ModelEvent
@@ -23,7 +25,14 @@ _CHANGES: dict[ContextChangeKind, str] = {
     "restore": "context restored",
     "import": "context imported",
 }
+_LOOKS = {
+    ToolOutcomeKind.DONE: Look.FAINT,
+    ToolOutcomeKind.DENIED: Look.WARNING,
+    ToolOutcomeKind.CANCELLED: Look.WARNING,
+    ToolOutcomeKind.INTERRUPTED: Look.WARNING,
+}
 _REFUSALS = {ToolOutcomeKind.DENIED: "denied", ToolOutcomeKind.CANCELLED: "cancelled"}
+_LINE_BREAKS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as `str.splitlines` has them
 
 
 @dataclass(frozen=True)
@@ -40,37 +49,39 @@ class RunLines:
 
     @property
     def _label(self) -> str:
-        return f"{self.name} " if self.name else ""
+        return f"{on_one_line(self.name)} " if self.name else ""
 
-    def started(self) -> str:
+    def started(self) -> Line:
         """The first line of a subagent's run."""
-        return f"{self.indent}{self._label}started"
+        return Line(f"{self.indent}{self._label}started", Look.BOLD)
 
-    def thinking(self, turn: int) -> str:
+    def thinking(self, turn: int) -> Line:
         """The header of a turn."""
-        return f"{self.indent}[{self._label}turn {turn}] thinking"
+        return Line(f"{self.indent}[{self._label}turn {turn}] thinking", Look.BOLD)
 
-    def tool_started(self, call: ToolCall) -> str:
+    def tool_started(self, call: ToolCall) -> Line:
         """A tool begins."""
-        return f"{self.indent}  tool {on_one_line(format_call(call))}"
+        return Line(f"{self.indent}  tool {on_one_line(format_call(call))}", Look.TOOL)
 
-    def tool_ended(self, call: ToolCall, result: ToolResultContent, outcome: ToolOutcome) -> str:
+    def tool_ended(self, call: ToolCall, result: ToolResultContent, outcome: ToolOutcome) -> Line:
         """A call is over: what became of it, which the outcome says and never the text."""
-        return f"{self.indent}  {_ending(call, result, outcome.kind)}"
+        text = f"{self.indent}  {_ending(call, result, outcome.kind)}"
+        return Line(text, _LOOKS.get(outcome.kind, Look.BAD), echoed=outcome.kind is ToolOutcomeKind.INTERRUPTED)
 
-    def model_event(self, event: ModelEvent) -> str:
+    def model_event(self, event: ModelEvent) -> Line:
         """The Model reported something."""
-        return f"{self.indent}  model: {event.message}"
+        return Line(f"{self.indent}  model: {event.message}", Look.WARNING)
 
-    def context_change(self, change: ContextChange) -> str:
+    def context_change(self, change: ContextChange) -> Line:
         """The context became smaller or another one."""
         sizes = f"{token_count(change.before_tokens)} → {token_count(change.after_tokens)} tokens"
         note = " (cache rebuilds)" if change.kind == "compact" else ""
-        return f"{self.indent}  {self._label}{_CHANGES[change.kind]}: {sizes}{note}"
+        return Line(f"{self.indent}  {self._label}{_CHANGES[change.kind]}: {sizes}{note}", Look.FAINT)
 
-    def ended(self, snapshot: StateSnapshot, error: BaseException | None) -> str:
+    def ended(self, snapshot: StateSnapshot, error: BaseException | None) -> Line:
         """The last line of a run."""
-        return f"{self.indent}{self._label}done: {_run_ending(snapshot, error)}"
+        ending = _run_ending(snapshot, error)
+        return ending._replace(text=f"{self.indent}{self._label}done: {ending.text}")
 
 
 def _ending(call: ToolCall, result: ToolResultContent, kind: ToolOutcomeKind) -> str:
@@ -92,7 +103,7 @@ def _size(result: ToolResultContent) -> str:
 
 def on_one_line(text: str) -> str:
     """A name or a call as one line: a line break in it, which only a hostile one has, would forge the next line."""
-    return "\\n".join(text.splitlines()) if len(text.splitlines()) > 1 else text
+    return _LINE_BREAKS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def first_line(text: str) -> str:
@@ -106,16 +117,17 @@ def token_count(tokens: int) -> str:
     return str(tokens) if tokens < THOUSAND else f"{tokens / THOUSAND:.0f}k"
 
 
-def _run_ending(snapshot: StateSnapshot, error: BaseException | None) -> str:
+def _run_ending(snapshot: StateSnapshot, error: BaseException | None) -> Line:
     turns = _counted(snapshot.turn, "turn")
-    if isinstance(error, KeyboardInterrupt | CancelledError):
-        return f"interrupted by user ({turns})"
+    if error is not None and is_interrupt(error):
+        return Line(f"interrupted by user ({turns})", Look.WARNING, echoed=True)
     if error is not None:
-        return f"error {type(error).__name__}: {message_of(error)} ({turns})"
+        return Line(f"error {type(error).__name__}: {message_of(error)} ({turns})", Look.BAD)
     if isinstance(snapshot.stopped, StoppedByLimit):
-        return f"reached limit({snapshot.stopped.turns}), the task may be unfinished ({turns})"
+        limit = snapshot.stopped.turns
+        return Line(f"reached limit({limit}), the task may be unfinished ({turns})", Look.WARNING)
     reason = "" if snapshot.stopped is None else f"{snapshot.stopped} "
-    return f"{reason}({', '.join([turns, *_spending(snapshot.usage)])})"
+    return Line(f"{reason}({', '.join([turns, *_spending(snapshot.usage)])})", Look.GOOD)
 
 
 def _spending(usage: Usage) -> list[str]:
