@@ -28,7 +28,7 @@ bench: .venv/dev-ready
 	$(BIN)/python -m bench
 
 soak: .venv/dev-ready
-	$(BIN)/python -m pytest -m soak --timeout=0 $(ARGS)
+	$(BIN)/python -m pytest -m soak --timeout=0 -rP $(ARGS)
 
 clean:
 	rm -rf .venv .demo build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

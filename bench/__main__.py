@@ -19,7 +19,7 @@ ROWS: list[tuple[str, str, str, Callable[[], Figure]]] = [
         (
             f"turn without a store, {mode}, {turns} turns",
             limit,
-            "a bare loop",
+            "a bare loop" if a else "a bare loop, its tool on a thread",
             partial(figures.turn, turns, asynchronous=a),
         )
         for mode, a, limit in (("sync", False, "60 µs"), ("async", True, "150 µs"))
@@ -35,6 +35,12 @@ ROWS: list[tuple[str, str, str, Callable[[], Figure]]] = [
         for mode, a, limit in (("sync", False, "150 µs"), ("async", True, "250 µs"))
         for turns in (20, 1_000, 5_000)
     ],
+    (
+        "of it, SQLite's own part (state_row counted)",
+        "",
+        "raw sqlite3: 3 commits",
+        partial(figures.statements_alone, 1_000),
+    ),
     ('fsyncs a turn at "full"', "2", "2", partial(figures.fsyncs, "full")),
     ('fsyncs a turn at "normal"', "0", "0", partial(figures.fsyncs, "normal")),
     ("file bytes per entry", "1.35x its JSON", "the entry as JSON", figures.bytes_per_entry),

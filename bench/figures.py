@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import queue
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from alpineagents import SqliteStore, State, tool
+from alpineagents.history.codec import encode
+from alpineagents.state import journal_of
+from alpineagents.store.info import info_of
+from alpineagents.store.opening import connect_to_write
+from alpineagents.store.statements import write_state
 from bench.measuring import (
     MEMORY,
     CallingModel,
@@ -46,11 +53,38 @@ def bare_loop(turns: int) -> float:
     return seconds(loop)
 
 
+def threaded_loop(turns: int) -> float:
+    """The same, with the tool on a thread that waits for work, as a sync run has it: a tool must not hold Ctrl+C up."""
+    asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    seen: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def work() -> None:
+        while (n := asked.get()) is not None:
+            seen.put(f"seen {n}")
+
+    threading.Thread(target=work, daemon=True).start()
+    model, messages = CallingModel(turns), [{"role": "user", "content": "go"}]
+
+    def loop() -> None:
+        while True:
+            reply = model.respond(tuple(messages))
+            messages.append({"role": "assistant", "content": reply.message.content})
+            if not reply.tool_calls:
+                return
+            for call in reply.tool_calls:
+                asked.put(call.args["n"])
+                messages.append({"role": "user", "content": (call.id, seen.get())})
+
+    spent = seconds(loop)
+    asked.put(None)
+    return spent
+
+
 def turn(turns: int, *, asynchronous: bool = False) -> Figure:
     """Microseconds of a turn without a store."""
     run_seconds(50, asynchronous=asynchronous)
     ours = median(3, lambda: run_seconds(turns, asynchronous=asynchronous))
-    beside = median(3, lambda: bare_loop(turns))
+    beside = median(3, lambda: (bare_loop if asynchronous else threaded_loop)(turns))
     return Figure(ours / turns * 1e6, beside / turns * 1e6, "µs")
 
 
@@ -62,20 +96,46 @@ def durable_turn(turns: int, *, asynchronous: bool = False) -> Figure:
             run_seconds(20, store, asynchronous=asynchronous)
             return run_seconds(turns, store, asynchronous=asynchronous)
 
-    def beside() -> float:
-        with folder(MEMORY) as path:
-            raw, rows = RawTable(path / "raw.db"), turn_rows()
+    return Figure(median(3, ours) / turns * 1e6, median(3, lambda: _raw_commits(turns)) / turns * 1e6, "µs")
+
+
+def _raw_commits(turns: int) -> float:
+    with folder(MEMORY) as path:
+        raw, rows = RawTable(path / "raw.db"), turn_rows()
+
+        def write() -> None:
+            for index in range(turns):
+                for offset, row in enumerate(rows):
+                    raw.commit("a", index * 3 + offset, [row])
+
+        spent = seconds(write)
+        raw.close()
+        return spent
+
+
+def statements_alone(turns: int) -> Figure:
+    """Microseconds SQLite takes for the statements of a turn, nothing else counted, beside three commits by hand."""
+    state = sample_state(turns)
+    value = journal_of(state).now
+    entries = [encode(entry, seq) for seq, entry in enumerate(value.history)]
+
+    def ours() -> float:
+        with folder(MEMORY) as path, SqliteStore(path / "runs.db") as store:
+            store.write(state.id, entries[:1], info_of(value), create=True)
+            jobs = [write_state(state.id, [entry], info_of(value), False) for entry in entries[1:]]
+            connection = connect_to_write(path / "runs.db")
 
             def write() -> None:
-                for index in range(turns):
-                    for offset, row in enumerate(rows):
-                        raw.commit("a", index * 3 + offset, [row])
+                for job in jobs:
+                    connection.execute("BEGIN IMMEDIATE")
+                    job(connection, False)
+                    connection.execute("COMMIT")
 
             spent = seconds(write)
-            raw.close()
+            connection.close()
             return spent
 
-    return Figure(median(3, ours) / turns * 1e6, median(3, beside) / turns * 1e6, "µs")
+    return Figure(median(3, ours) / turns * 1e6, median(3, lambda: _raw_commits(turns)) / turns * 1e6, "µs")
 
 
 def fsyncs(synchronous: str) -> Figure:

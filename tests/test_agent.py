@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import inspect
 import io
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import Heard, Nobody, Shelf, agent, call, fake, started, story
+from runs import Heard, Nobody, Shelf, agent, call, fake, started, story, written
 
 from alpineagents import (
     Agent,
     FunctionTool,
     Human,
     Message,
+    Reply,
     Reporter,
+    Request,
     SqliteStore,
     State,
     Store,
     Terminal,
     Tool,
+    Usage,
     adefault_loop,
     default_loop,
     tool,
@@ -29,6 +36,7 @@ from alpineagents import (
 from alpineagents.agent import DEFAULT
 from alpineagents.terminal import default_terminal
 from alpineagents.testing import FakeHuman, FakeModel
+from alpineagents.types import TextBlock
 
 Act = Callable[..., Any]
 
@@ -109,14 +117,30 @@ def plain_loop(agent: Any, state: State) -> str:
 def test_only_the_model_may_be_given_by_position() -> None:
     model = FakeModel([])
     assert Agent(model).model is model
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="by position") as refused:
         Agent(model, "a system prompt")  # type: ignore[misc]
+    assert "\nFix: " in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["tool", "permission", "max_turns"])
-def test_an_unknown_setting_is_a_type_error(name: str) -> None:
-    with pytest.raises(TypeError, match=name):
-        Agent(FakeModel([]), **{name: None})
+def test_an_unknown_setting_is_a_type_error_that_lists_what_there_is(name: str) -> None:
+    with pytest.raises(TypeError, match=name) as refused:
+        Agent(FakeModel([]), colour="red", **{name: None})
+    for part in ("colour", *SETTINGS):
+        assert part in str(refused.value)
+
+
+def test_a_subclass_has_settings_of_its_own() -> None:
+    class Clerk(Agent):
+        def __init__(self, desk: int) -> None:
+            super().__init__(FakeModel([]), name=f"clerk {desk}")
+
+    assert Clerk(desk=7).name == "clerk 7"
+
+
+def test_an_agent_can_be_copied_by_python() -> None:
+    made = agent(name="clerk")
+    assert copy.copy(made).name == "clerk"
 
 
 def test_settings_are_as_given() -> None:
@@ -415,11 +439,210 @@ def test_a_copy_continues_a_state_that_another_model_began(act: Act) -> None:
 # What all actions have in common
 
 
-@pytest.mark.parametrize("action", ["think", "use_tools"])
+@pytest.mark.parametrize("action", ["run", "think", "use_tools", "ask", "ask_human", "compact"])
+def test_a_twin_takes_the_same_arguments(action: str) -> None:
+    sync, asynchronous = getattr(Agent, action), getattr(Agent, f"a{action}")
+    assert inspect.iscoroutinefunction(asynchronous)
+    assert inspect.signature(sync) == inspect.signature(asynchronous)
+
+
+WAITING = [("think",), ("use_tools",), ("ask", "Which?"), ("ask_human", "Which?"), ("compact",)]
+
+
+@pytest.mark.parametrize(("action", "arguments"), [(name, rest) for name, *rest in WAITING])
 @pytest.mark.parametrize("value", [None, "Go", started().snapshot(), object(), State])
-def test_an_action_needs_a_state_and_names_itself(act: Act, action: str, value: Any) -> None:
+def test_an_action_needs_a_state_and_names_itself(act: Act, action: str, arguments: list[Any], value: Any) -> None:
     with pytest.raises(TypeError, match=action):
-        act(agent("x"), action, value)
+        act(agent("x"), action, value, *arguments)
+
+
+@pytest.mark.parametrize("action", ["context_tokens", "context_used"])
+@pytest.mark.parametrize("value", [None, "Go", started().snapshot(), object(), State])
+def test_a_question_about_the_context_needs_a_state_and_names_itself(action: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=action):
+        getattr(agent(), action)(value)
+
+
+@pytest.mark.parametrize(("action", "arguments"), [(name, rest) for name, *rest in WAITING])
+def test_a_sync_action_in_an_async_run_is_refused_and_names_its_twin(action: str, arguments: list[Any]) -> None:
+    async def loop(made: Any, state: State) -> None:
+        with pytest.raises(TypeError, match=f"agent.a{action}"):
+            getattr(agent("x", human=Nobody()), action)(aside, *arguments)
+
+    aside = started()
+    asyncio.run(agent(loop=loop).arun("Go"))
+    assert len(aside.history) == 1
+
+
+@pytest.mark.parametrize(("action", "arguments"), [(name, rest) for name, *rest in WAITING])
+def test_a_sync_action_is_allowed_where_only_an_event_loop_runs(action: str, arguments: list[Any]) -> None:
+    async def cell() -> None:
+        getattr(agent("x", human=FakeHuman(["a"])), action)(started(), *arguments)
+
+    asyncio.run(cell())
+
+
+def test_compact_in_an_async_run_names_the_block_too() -> None:
+    async def loop(made: Any, state: State) -> None:
+        made.compact(state)
+
+    with pytest.raises(TypeError, match="acompact_if_full"):
+        asyncio.run(agent(loop=loop).arun("Go"))
+
+
+def test_actions_of_another_agent_in_a_run_use_its_own_human_and_reporter(act: Act) -> None:
+    def loop(made: Any, state: State) -> Any:
+        yield other, "ask", state, "Which?"
+        return (yield other, "ask_human", state, "Which?")
+
+    heard, mine = Heard(), Heard()
+    other = agent("Oslo", human=FakeHuman(["other"]), reporter=heard)
+    made = agent(human=Nobody(), reporter=mine, loop=written(act, loop))
+    assert act(made, "run", "Go") == "other"
+    assert heard.events == ["think_start", "text Oslo", "think_end"]
+    assert mine.events == ["run_start", "run_end"]
+
+
+def test_questions_of_one_state_may_overlap_in_threads() -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def together(request: Any) -> str:
+        both.wait()
+        return "Oslo"
+
+    made, state = agent(together, together), started()
+    threads = [threading.Thread(target=made.ask, args=(state, f"Which {n}?")) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(e.content.question for e in state.history if e.kind == "ask") == ["Which 0?", "Which 1?"]
+
+
+def test_questions_and_steps_of_one_state_may_overlap_in_tasks() -> None:
+    async def main() -> None:
+        await asyncio.gather(made.athink(state), made.aask(state, "Which?"), made.aask_human(state, "Who?"))
+
+    made, state = agent("a", "b", human=FakeHuman(["me"])), started()
+    asyncio.run(main())
+    assert sorted(e.kind for e in state.history) == ["ask", "context_change", "human", "model_reply", "model_request"]
+
+
+# The size of the context
+
+
+def test_the_context_is_system_prompt_tools_and_messages() -> None:
+    made, state = agent(system="Be brief", tools=[find, ship]), started("Find parcel 7")
+    request = Request("Be brief", state.messages, tuple(t.spec for t in made.tool_map.values()))
+    assert made.context_tokens(state) == made.model.count_tokens(request)
+
+
+def test_an_agent_without_anything_has_an_empty_context() -> None:
+    assert agent().context_tokens(State()) == 0
+
+
+def test_behind_a_reply_only_what_came_since_is_estimated(act: Act) -> None:
+    made = agent(Reply(Message.assistant("done"), Usage(requests=1), 900), system="Be brief", tools=[find])
+    state = started()
+    act(made, "think", state)
+    assert made.context_tokens(state) == 900
+    state.add_message(Message.user("xxxxxx"))
+    assert made.context_tokens(state) == 900 + 4 + 2
+
+
+def test_clearing_tool_results_drops_the_known_count(act: Act) -> None:
+    made, state = agent(call("find", "c1", number="7" * 30), "done", tools=[find]), started()
+    act(made, "run", state)
+    known = made.context_tokens(state)
+    state.clear_tool_results(keep_last=0)
+    assert made.context_tokens(state) == made.model.count_tokens(
+        Request(None, state.messages, tuple(t.spec for t in made.tool_map.values()))
+    )
+    assert made.context_tokens(state) != known
+
+
+def test_tools_that_a_think_hid_count_too(act: Act) -> None:
+    made, state = agent(Reply(Message.assistant("done"), Usage(requests=1)), tools=[find]), started()
+    before = made.context_tokens(state)
+    act(made, "think", state, [])
+    assert made.context_tokens(state) > before
+
+
+@pytest.mark.parametrize(("window", "used"), [(100, 0.05), (5, 1.0), (2, 2.5), (0, 0.0), (-1, 0.0), (None, 0.0)])
+def test_the_used_part_of_the_window_may_exceed_one_and_is_zero_without_one(window: Any, used: float) -> None:
+    made = agent().copy(model=FakeModel([], context_window=window))
+    assert made.context_used(started("Go")) == used
+
+
+def test_asking_for_the_size_changes_nothing() -> None:
+    state = started()
+    before = state.snapshot()
+    agent().context_used(state)
+    assert state.snapshot() is before
+
+
+def test_the_size_is_known_in_an_async_run() -> None:
+    async def loop(made: Any, state: State) -> float:
+        return made.context_used(state)
+
+    assert asyncio.run(agent(loop=loop).arun("Go")) > 0
+
+
+def test_the_size_of_a_long_state_takes_no_longer(act: Act) -> None:
+    class Counted(Message):
+        """Counts how often its size is looked at."""
+
+        looked = 0
+
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("content", "tokens"):
+                Counted.looked += 1
+            return super().__getattribute__(name)
+
+    state = State(messages=[Counted("user", (TextBlock(str(n)),)) for n in range(1000)])
+    made = agent("done")
+    made.context_used(state)
+    assert Counted.looked >= 1000
+    act(made, "think", state)
+    state.add_message(Message.user("Go on"))
+    Counted.looked = 0
+    made.context_used(state)
+    assert Counted.looked == 0
+
+
+# with agent
+
+
+def test_a_with_block_gives_the_agent_and_runs_go_on_inside_and_behind_it() -> None:
+    made = agent("a", "b", "c")
+    with made as inside, made as again:
+        assert inside is made is again
+        assert made.run("Go") == "a"
+    assert made.run("Go") == "b"
+    with made:
+        assert made.run("Go") == "c"
+
+
+def test_an_async_with_block_gives_the_agent_and_runs_go_on_inside_and_behind_it() -> None:
+    async def main() -> None:
+        made = agent("a", "b")
+        async with made as inside, made as again:
+            assert inside is made is again
+            assert await made.arun("Go") == "a"
+        assert await made.arun("Go") == "b"
+
+    asyncio.run(main())
+
+
+def test_a_with_block_hides_no_exception() -> None:
+    async def main() -> None:
+        async with agent():
+            raise OSError("torn")
+
+    with pytest.raises(OSError, match="torn"), agent():
+        raise OSError("torn")
+    with pytest.raises(OSError, match="torn"):
+        asyncio.run(main())
 
 
 @pytest.mark.parametrize("value", [None, 3, b"Go", started().snapshot(), State, [Message.user("Go")]])

@@ -28,7 +28,7 @@ LAYERS: list[set[str]] = [  # a module imports from its own layer and from those
     PORTS,
     {"engine"},
     {"loops", "blocks"},
-    {"agent"},
+    {"agent", "agent_checks"},
     {"cli", "demo", "testing", "types", "__init__", "__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

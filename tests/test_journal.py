@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from disk import Disk, add, bound, ended, in_background
-from histories import READ, fail, pending, request, result, started, texts, value
+from histories import LIST, READ, fail, pending, request, result, started, texts, value
 
 from alpineagents.errors import MovedOnError
 from alpineagents.history import rules
 from alpineagents.history.value import Value
+from alpineagents.journal import Batch, Journal
 from alpineagents.state import State, journal_of
 from alpineagents.types import ErrorEntry
 
@@ -108,6 +109,58 @@ def test_flush_commits_only_what_is_to_be_written_at_once() -> None:
         fail(state, OSError())
         asyncio.run(journal.aflush())
         assert disk.writes == writes
+
+
+def settle(journal: Journal, asynchronous: bool) -> None:
+    if asynchronous:
+        asyncio.run(journal.asettle())
+    else:
+        journal.settle()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_settling_has_the_sink_write_again_when_a_result_was_written_last(asynchronous: bool) -> None:
+    state = pending(READ)
+    journal, disk = bound(state)
+    result(state, READ)
+    settle(journal, asynchronous)
+    assert (disk.writes, journal.loose) == ([1, 0], False)
+    settle(journal, asynchronous)
+    assert disk.writes == [1, 0]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_settling_writes_once_when_a_request_was_written_last(asynchronous: bool) -> None:
+    state = started()
+    journal, disk = bound(state)
+    request(state)
+    settle(journal, asynchronous)
+    assert disk.writes == [1]
+
+
+def test_a_state_bound_behind_a_result_that_was_written_before_is_settled_too() -> None:
+    state = pending(READ)
+    result(state, READ)
+    journal, disk = bound(state)
+    journal.settle()
+    assert disk.writes == [0]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_settling_goes_on_while_results_come(asynchronous: bool) -> None:
+    class Meanwhile(Disk):
+        def commit(self, batch: Batch) -> None:
+            super().commit(batch)
+            if len(self.writes) == 1:
+                result(state, LIST)
+
+    state = pending(READ, LIST)
+    journal = journal_of(state)
+    disk = Meanwhile(journal)
+    journal.bind(disk, len(state.history))
+    result(state, READ)
+    settle(journal, asynchronous)
+    assert (disk.writes, journal.loose) == ([1, 1, 0], False)
 
 
 # Commands

@@ -15,6 +15,7 @@ from alpineagents import errors
 
 PACKAGE = """
     Agent State StateSnapshot Loop loop default_loop adefault_loop waiting_for_user
+    CompactIfFull compact_if_full acompact_if_full
     tool Tool FunctionTool Hints ToolError ToolInputError
     Store SqliteStore StateInfo
     Model Human Reporter Terminal

@@ -200,22 +200,22 @@ def test_runs_inside_runs_give_back_what_applied_before(act: Act) -> None:
 
 
 def test_after_a_run_nothing_of_it_applies(act: Act) -> None:
-    made, mine = agent(OSError("x")), Settings(None, None, None)
+    made = agent(OSError("x"))
     with pytest.raises(OSError, match="x"):
         act(made, "run", "Go")
-    assert in_force(made, mine) is mine
+    assert in_force(made) is None
 
 
 def test_the_settings_of_a_run_are_those_of_its_agent_alone() -> None:
     one, other = object(), object()
-    run, mine = Settings(Heard(), Nobody(), Shelf()), Settings(None, None, None)
+    run = Settings(Heard(), Nobody(), Shelf())
     token = enter_run(Run(one, run))
     try:
-        assert in_force(one, mine) is run
-        assert in_force(other, mine) is mine
+        assert in_force(one) is run
+        assert in_force(other) is None
     finally:
         leave_run(token)
-    assert in_force(one, mine) is mine
+    assert in_force(one) is None
 
 
 def seen_on_another_thread(look: Callable[[], None]) -> None:
@@ -226,7 +226,7 @@ def seen_on_another_thread(look: Callable[[], None]) -> None:
 
 def test_what_applies_follows_into_tools_and_not_into_threads_of_the_user(act: Act) -> None:
     def look(name: str) -> Any:
-        return lambda: seen.update({name: in_force(made, mine) is mine})
+        return lambda: seen.update({name: in_force(made) is None})
 
     def body(agent: Any, state: State) -> Any:
         look("loop")()
@@ -234,7 +234,6 @@ def test_what_applies_follows_into_tools_and_not_into_threads_of_the_user(act: A
         yield agent, "think", state
         yield agent, "use_tools", state
 
-    mine = Settings(None, None, None)
     seen: dict[str, bool] = {}
     made = agent(call("step", "c1"), tools=[Step(look("tool"))], loop=written(act, body))
     act(made, "run", "Go")

@@ -8,6 +8,7 @@ print(agent.run(state))
 from __future__ import annotations
 
 from alpineagents.agent import Agent
+from alpineagents.blocks import CompactIfFull, acompact_if_full, compact_if_full
 from alpineagents.errors import (
     AlpineAgentsError,
     AuthError,
@@ -77,6 +78,9 @@ __all__ = [
     "default_loop",
     "adefault_loop",
     "waiting_for_user",
+    "CompactIfFull",
+    "compact_if_full",
+    "acompact_if_full",
     # Tools
     "tool",
     "Tool",

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Self, cast
 
+from alpineagents.agent_checks import (
+    Loopable,
+    check_call,
+    check_names,
+    checked_loop,
+    checked_model,
+    checked_state,
+    checked_store,
+    checked_text,
+    read_once,
+    refuse_async_store,
+)
 from alpineagents.engine.actor import Actor
+from alpineagents.engine.asking import ask, ask_human, personal_question, question
+from alpineagents.engine.compacting import compact
 from alpineagents.engine.running import Start, prepared, run, state_for
 from alpineagents.engine.think import think
 from alpineagents.engine.use_tools import use_tools
-from alpineagents.errors import explain, shown
+from alpineagents.errors import explain
 from alpineagents.human import Human, check_human
 from alpineagents.loops import adefault_loop, default_loop, is_async_loop
 from alpineagents.models.base import Model, identity
 from alpineagents.reporter import Reporter, check_reporter
 from alpineagents.scope import DATABASE_VARIABLE, Run, Settings, in_force
-from alpineagents.state import State
-from alpineagents.store.base import Store, is_async_only
+from alpineagents.state import State, journal_of
+from alpineagents.store.base import Store
 from alpineagents.store.sqlite import SqliteStore
 from alpineagents.terminal import default_terminal
 from alpineagents.tools.base import Tool
 from alpineagents.tools.collect import collect, same_tool, tool_map
+from alpineagents.values.estimates import context_tokens, request_overhead
 from alpineagents.values.exchange import AgentInfo, ToolSpec
 from alpineagents.waiting import (
     awaiting,
@@ -34,8 +50,6 @@ from alpineagents.waiting import (
     refuse_blocking,
 )
 
-Loopable = Callable[[Any, State], Any]
-
 
 class _Default:
     """Stands for a setting that was not given, which differs from `None`."""
@@ -45,7 +59,6 @@ class _Default:
 
 
 DEFAULT: Any = _Default()
-_SETTINGS = ("model", "system", "tools", "loop", "reporter", "human", "store", "name", "description")
 
 
 class Agent:
@@ -70,6 +83,12 @@ class Agent:
         print(agent.run("Find the bug in main.py"))
     """
 
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        # Here, because Python's own message for a call that does not fit __init__ would not help.
+        if cls.__init__ is Agent.__init__:
+            check_call(args, settings)
+        return super().__new__(cls)
+
     def __init__(  # noqa: PLR0913  # an Agent is its settings
         self,
         model: Model,
@@ -83,13 +102,13 @@ class Agent:
         name: str | None = None,
         description: str | None = None,
     ) -> None:
-        self._model = _checked_model(model)
-        self._system = _checked_text("system", system)
-        self._name = _checked_text("name", name)
-        self._description = _checked_text("description", description)
-        self._given_tools = tools if isinstance(tools, Tool | str | bytes) else _once(tools)
+        self._model = checked_model(model)
+        self._system = checked_text("system", system)
+        self._name = checked_text("name", name)
+        self._description = checked_text("description", description)
+        self._given_tools = read_once(tools)
         self._tools = tool_map(collect(self._given_tools))
-        self._loop = _checked_loop(loop)
+        self._loop = checked_loop(loop)
         if reporter is not DEFAULT and reporter is not None:
             check_reporter(reporter)
         if human is not DEFAULT and human is not None:
@@ -97,7 +116,7 @@ class Agent:
         self._reporter = reporter
         self._human = human
         self._given_store = store
-        self._store = _checked_store(store)
+        self._store = checked_store(store)
         self._specs = tuple([tool.spec for tool in self._tools.values()])
 
     @property
@@ -150,19 +169,27 @@ class Agent:
         """Where this Agent's own runs are kept, if it was given a store."""
         return self._store
 
+    def __enter__(self) -> Self:
+        """Keep what the Agent is connected to until the block ends."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to give back yet."""
+
+    async def __aenter__(self) -> Self:
+        """`with agent:` in async code."""
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Nothing to give back yet."""
+
     def copy(self, **changes: Any) -> Agent:
         """A new Agent with some settings replaced; the names are those of the constructor.
 
         Raises:
             TypeError: An unknown name.
         """
-        unknown = [name for name in changes if name not in _SETTINGS]
-        if unknown:
-            raise TypeError(
-                explain(
-                    f"copy takes no {', '.join(unknown)}", f"it takes {', '.join(_SETTINGS)}", "agent.copy(model=...)"
-                )
-            )
+        check_names("copy", changes)
         given: dict[str, Any] = {
             "model": self._model,
             "system": self._system,
@@ -187,7 +214,7 @@ class Agent:
         """
         refuse_blocking("agent.run", "agent.arun")
         loop = self._checked_sync_loop()
-        actor = _refuse_async_store("run", self._actor(starting=True))
+        actor = refuse_async_store("run", self._actor(starting=True))
         start = prepared(actor, self._start(actor, prompt_or_state, loop))
         return complete(run(blocking, actor, start))
 
@@ -213,12 +240,12 @@ class Agent:
             CutOffError: The output limit left an empty reply, which is recorded.
         """
         refuse_blocking("agent.think", "agent.athink")
-        state, actor = _checked_state("think", state), _refuse_async_store("think", self._actor())
+        state, actor = checked_state("think", state), refuse_async_store("think", self._actor())
         complete(think(blocking, actor, state, self._shown(tools)))
 
     async def athink(self, state: State, tools: Iterable[Any] | None = None) -> None:
         """`think` without blocking the event loop."""
-        state, actor = _checked_state("athink", state), self._actor()
+        state, actor = checked_state("athink", state), self._actor()
         await think(awaiting, actor, state, self._shown(tools))
 
     def use_tools(self, state: State) -> None:
@@ -230,26 +257,108 @@ class Agent:
             BaseException: What the first failing tool raised; its call and those not started stay pending.
         """
         refuse_blocking("agent.use_tools", "agent.ause_tools")
-        state, actor = _checked_state("use_tools", state), _refuse_async_store("use_tools", self._actor())
+        state, actor = checked_state("use_tools", state), refuse_async_store("use_tools", self._actor())
         complete(use_tools(blocking, actor, state))
 
     async def ause_tools(self, state: State) -> None:
         """`use_tools` without blocking the event loop."""
-        state, actor = _checked_state("ause_tools", state), self._actor()
+        state, actor = checked_state("ause_tools", state), self._actor()
         await use_tools(awaiting, actor, state)
+
+    def ask(self, state: State, prompt: str, returns: Any = str, *, retries: int = 2) -> Any:
+        """Ask the model about the State, and record the question and its answer; nothing else in the State changes.
+
+        Args:
+            returns: The type of the answer: `str`, a dataclass, a Pydantic model, or another type with a JSON Schema.
+            retries: How often the model may try again when its answer does not fit.
+        Returns:
+            The answer as `returns`; the history keeps its JSON form.
+        Raises:
+            TypeError: `state` is no State, `prompt` no `str`, or `returns` no such type.
+            ValueError: The State is finished, or `retries` is not an int >= 0.
+            OutputError: No answer fitted.
+        """
+        refuse_blocking("agent.ask", "agent.aask")
+        state, asked = checked_state("ask", state), question(prompt, returns, retries)
+        return complete(ask(blocking, self._actor(), state, asked, self._specs))
+
+    async def aask(self, state: State, prompt: str, returns: Any = str, *, retries: int = 2) -> Any:
+        """`ask` without blocking the event loop."""
+        state, asked = checked_state("aask", state), question(prompt, returns, retries)
+        return await ask(awaiting, self._actor(), state, asked, self._specs)
+
+    def ask_human(self, state: State, prompt: str, returns: Any = str) -> Any:
+        """Ask the person, and record the question and the answer; nothing else in the State changes.
+
+        Args:
+            returns: `str`, `bool` or `Literal[...]`.
+        Raises:
+            TypeError: Nobody can be asked for `returns`, or the person only in async code.
+            NoHumanError: The Agent has `human=None`.
+        """
+        refuse_blocking("agent.ask_human", "agent.aask_human")
+        state, asked = checked_state("ask_human", state), personal_question(self._human_in_force(), prompt, returns)
+        return complete(ask_human(blocking, self._actor(), state, asked))
+
+    async def aask_human(self, state: State, prompt: str, returns: Any = str) -> Any:
+        """`ask_human` without blocking the event loop."""
+        state, asked = checked_state("aask_human", state), personal_question(self._human_in_force(), prompt, returns)
+        return await ask_human(awaiting, self._actor(), state, asked)
+
+    def compact(self, state: State, instructions: str | None = None) -> None:
+        """Have the model write a summary, and replace the messages by the first user message and this summary.
+
+        Messages added while it writes stay behind the summary.
+
+        Args:
+            instructions: What the summary must keep.
+        Raises:
+            TypeError: `state` is no State, or `instructions` is no text.
+            ValueError: Calls are pending, or the State is being compacted already.
+            OutputError: The summary is empty.
+        """
+        refuse_blocking("agent.compact", "agent.acompact", ", or acompact_if_full(agent, state) in place of its twin")
+        state, actor = checked_state("compact", state), refuse_async_store("compact", self._actor())
+        complete(compact(blocking, actor, state, instructions, self._specs))
+
+    async def acompact(self, state: State, instructions: str | None = None) -> None:
+        """`compact` without blocking the event loop."""
+        state = checked_state("acompact", state)
+        await compact(awaiting, self._actor(), state, instructions, self._specs)
+
+    def context_tokens(self, state: State) -> int:
+        """An estimate of the next request: system prompt, tools and messages, in tokens."""
+        return self._tokens(checked_state("context_tokens", state))
+
+    def context_used(self, state: State) -> float:
+        """`context_tokens` as a part of the model's context window, which may exceed 1; 0.0 if that is unknown."""
+        tokens, window = self._tokens(checked_state("context_used", state)), self._model.context_window
+        return tokens / window if window and window > 0 else 0.0
+
+    def _tokens(self, state: State) -> int:
+        return context_tokens(journal_of(state).now.messages, self._overhead)
+
+    @functools.cached_property
+    def _overhead(self) -> int:
+        return request_overhead(self._system, self._specs)
+
+    def _human_in_force(self) -> Human | None:
+        settings = in_force(self)
+        return self.human if settings is None else settings.human
 
     def _actor(self, starting: bool = False) -> Actor:
         """What an action works with: inside a run of this Agent the settings of that run, else its own."""
-        own_store = self._store
-        own = Settings(self.reporter, self.human, _store_of_environment() if own_store is None else own_store)
-        settings = own if starting else in_force(self, own)
+        settings = None if starting else in_force(self)
+        if settings is None:
+            store = _store_of_environment() if self._store is None else self._store
+            settings = Settings(self.reporter, self.human, store)
         return Actor(
             self._model,
             self._system,
             self._tools,
             settings.reporter,
             settings.store,
-            from_environment=own_store is None,
+            from_environment=self._store is None,
         )
 
     def _start(self, actor: Actor, prompt_or_state: object, loop: Loopable) -> Start:
@@ -302,73 +411,6 @@ class Agent:
     def __repr__(self) -> str:
         name = "" if self._name is None else f"name={self._name!r}, "
         return f"Agent({name}model={identity(self._model)!r}, tools=[{', '.join(self._tools)}])"
-
-
-def _once(tools: object) -> object:
-    # A one-shot iterable is read here, and only here.
-    return tuple(cast("Iterable[object]", tools)) if isinstance(tools, Iterable) else tools
-
-
-def _checked_state(action: str, state: object) -> State:
-    if not isinstance(state, State):
-        found = type(state).__name__
-        raise TypeError(
-            explain(f"agent.{action} takes a State, not {found}", "pass the State", f"agent.{action}(state)")
-        )
-    return state
-
-
-def _refuse_async_store(action: str, actor: Actor) -> Actor:
-    """The actor, if what a sync action records can be saved."""
-    if actor.store is not None and is_async_only(actor.store):
-        raise TypeError(
-            explain(
-                f"agent.{action}: {actor.store!r} works only asynchronously",
-                f"use a{action}",
-                f"await agent.a{action}(state)",
-            )
-        )
-    return actor
-
-
-def _checked_model(model: object) -> Model:
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, type):
-        problem = f"model is a Model object, and {model.__name__} is the class"
-        raise TypeError(explain(problem, "make an object of it", f"Agent({model.__name__}(...))"))
-    raise TypeError(
-        explain(
-            f"model is a Model object, not {shown(model)}",
-            "pass one; models by name come with the provider adapters, which this version does not have",
-            'Agent(FakeModel(["Hello"]))',
-        )
-    )
-
-
-def _checked_text(setting: str, value: object) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise TypeError(explain(f"{setting} is a str or None, not {type(value).__name__}: {value!r}", "give text"))
-    return value
-
-
-def _checked_loop(loop: Loopable | None) -> Loopable:
-    if loop is None:
-        return default_loop
-    if not callable(loop):
-        raise TypeError(explain(f"loop is a function (agent, state), not {type(loop).__name__}: {loop!r}", "pass one"))
-    return loop
-
-
-def _checked_store(store: object) -> Store | None:
-    if store is None or isinstance(store, Store):
-        return store
-    if isinstance(store, str | os.PathLike):
-        return SqliteStore(cast("str", store))
-    what = f"the class {store.__name__}" if isinstance(store, type) else f"{type(store).__name__}: {store!r}"
-    raise TypeError(
-        explain(f"store is a Store or the path of a file, not {what}", "pass an object", 'Agent(..., store="runs.db")')
-    )
 
 
 def _store_of_environment() -> Store | None:

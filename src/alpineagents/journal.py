@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from alpineagents.errors import MovedOnError, explain
@@ -25,7 +25,11 @@ from alpineagents.history.replay import step
 from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
 from alpineagents.values.exchange import AgentInfo
-from alpineagents.waiting import in_thread
+from alpineagents.waiting import Ready, in_thread
+
+# Nothing outside follows from these alone: the reply or request after them is synced, and with it all that came before.
+# A question or a summary asked for right behind them is recorded only afterwards, so `settle` comes before it.
+LOOSE_KINDS = frozenset({"tool_result", "model_event"})
 
 
 class Batch:
@@ -34,7 +38,7 @@ class Batch:
     __slots__ = ("_endings", "_moved", "start", "value")
 
     def __init__(
-        self, value: Value, start: int, moved: Callable[[Value], None], ended: Callable[[], None] | None = None
+        self, value: Value, start: int, moved: Callable[[Value, int], None], ended: Callable[[], None] | None = None
     ) -> None:
         self.value = value
         self.start = start
@@ -43,7 +47,7 @@ class Batch:
 
     def committed(self) -> None:
         """The entries are saved. Called by the commit itself, on whatever thread makes it."""
-        self._moved(self.value)
+        self._moved(self.value, self.start)
 
     def ended(self) -> None:
         """The write is over, well or not, and the next may begin. Only the first call counts."""
@@ -86,7 +90,7 @@ class Journal:
     Attributes:
         now: The current value; reading it is one atomic look.
         sink: Where entries go, or `None` for a State in memory.
-        saved: How many entries the sink has.
+        saved: How many entries the sink has. loose: Whether the last of them may not have reached the disk.
         on_change: Hears of context changes, outside the lock.
         running: Whether a run is under way. compacting: Whether a model is writing a summary.
         loaded_run: The Agent of the last saved run, until the first run after loading compares it.
@@ -98,6 +102,7 @@ class Journal:
         self.now = now
         self.sink: Sink | None = None
         self.saved = 0
+        self.loose = False
         self.on_change: Callable[[ContextChange], None] | None = None
         self.running = False
         self.compacting = False
@@ -116,7 +121,8 @@ class Journal:
 
     def bind(self, sink: Sink, saved: int = 0) -> None:
         """Give this State its sink, for good."""
-        self.saved = saved  # first, because from the next line on another thread may write
+        self.loose = _is_loose(self.now, saved)  # whoever wrote it may have been killed before it was synced
+        self.saved = saved  # before the sink, because from the next line on another thread may write
         self.sink = sink
 
     def record(self, rule: Callable[..., Entries], *args: Any) -> Entries:
@@ -129,9 +135,9 @@ class Journal:
             self.now = now
             return entries
 
-    async def arecord(self, rule: Callable[..., Entries], *args: Any) -> Entries:
+    def arecord(self, rule: Callable[..., Entries], *args: Any) -> Awaitable[Entries]:
         """`record` that never blocks the event loop: if the lock is taken, a worker thread waits for it."""
-        return await self._without_blocking(self.record, rule, *args)
+        return self._without_blocking(self.record, rule, *args)
 
     async def astart_run(self, rule: Callable[..., Entries], *args: Any) -> Entries:
         """`start_run` that never blocks the event loop."""
@@ -143,12 +149,15 @@ class Journal:
                 self.running = False  # it began on another thread, and nobody is left to end it
             raise
 
-    async def _without_blocking(self, record: Callable[..., Entries], *args: Any) -> Entries:
+    def _without_blocking(self, record: Callable[..., Entries], *args: Any) -> Awaitable[Entries]:
         if self._lock.acquire(blocking=False):
             try:
-                return record(*args)
+                return Ready(record(*args))
             finally:
                 self._lock.release()
+        return self._on_another_thread(record, *args)
+
+    async def _on_another_thread(self, record: Callable[..., Entries], *args: Any) -> Entries:
         recording = asyncio.ensure_future(in_thread(record, *args))
         try:
             return await asyncio.shield(recording)
@@ -191,11 +200,24 @@ class Journal:
         self._refuse_broken()
         self._write(None)
 
-    def _write(self, after: Value | None) -> None:
+    def settle(self) -> None:
+        """`commit`, and wait until all that is committed has reached the disk, where the sink can see to that."""
+        self.commit()
+        while self.loose and self.through:  # again, if another result came meanwhile
+            self._write(None, again=True)
+
+    async def asettle(self) -> None:
+        """`settle` without blocking the event loop."""
+        await self.acommit()
+        while self.loose and self.through:
+            if not await self._awritten(again=True):
+                await in_thread(self._let_pass)
+
+    def _write(self, after: Value | None, again: bool = False) -> None:
         # `with`, because no interrupt can come between its taking the turn and its giving it back.
         with self._write_turn:
             now = self.now if after is None else after
-            if self.sink is None or self._lacks_nothing(now):
+            if self.sink is None or (self._lacks_nothing(now) and not again):
                 return
             try:
                 self.sink.write(Batch(now, self.saved, self._moved))
@@ -208,11 +230,14 @@ class Journal:
         now = self.now
         while not self._lacks_nothing(now):
             self._refuse_broken()
-            if await asyncio.shield(asyncio.ensure_future(self._awrite())):
+            if await self._awritten():
                 return
             await in_thread(self._let_pass)
 
-    async def _awrite(self) -> bool:
+    async def _awritten(self, again: bool = False) -> bool:
+        return await asyncio.shield(asyncio.ensure_future(self._awrite(again)))
+
+    async def _awrite(self, again: bool) -> bool:
         """Write what is there; false if another write is under way.
 
         A command on the loop's thread may be waiting for the turn, and then nothing moves on this loop. So the turn is
@@ -222,7 +247,7 @@ class Journal:
             return False
         batch = Batch(self.now, self.saved, self._moved, self._write_turn.release)
         try:
-            if self.sink is not None and not self._lacks_nothing(batch.value):
+            if self.sink is not None and (again or not self._lacks_nothing(batch.value)):
                 await self.sink.awrite(batch)
         except MovedOnError as error:
             self._broken = error
@@ -249,7 +274,8 @@ class Journal:
         if self.through:
             await self.acommit()
 
-    def _moved(self, value: Value) -> None:
+    def _moved(self, value: Value, start: int) -> None:
+        self.loose = start < len(value.history) and _is_loose(value, len(value.history))
         self.saved = max(self.saved, len(value.history))
         # What a command asked for holds from its commit on, whatever interrupts the way back to the caller.
         if len(value.history) > len(self.now.history):
@@ -258,3 +284,7 @@ class Journal:
     def _refuse_broken(self) -> None:
         if self._broken is not None:
             raise self._broken
+
+
+def _is_loose(value: Value, saved: int) -> bool:
+    return saved > 0 and value.history[saved - 1].kind in LOOSE_KINDS

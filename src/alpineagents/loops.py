@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
+from alpineagents.blocks import acompact_if_full, compact_if_full
 from alpineagents.errors import explain
 from alpineagents.history import rules
 from alpineagents.history.rules import Entries
@@ -81,8 +82,10 @@ class Loop:
         turns = 0
         while True:
             stopped = self._reason_to_stop(state, turns)
-            await wait(journal.record, journal.arecord, _stop, stopped)
-            await wait(journal.flush, journal.aflush)
+            if stopped != journal.now.stopped:
+                await wait(journal.record, journal.arecord, _stop, stopped)
+            if journal.through:
+                await wait(journal.commit, journal.acommit)
             if stopped is not None or _is_decided(journal.now):
                 return state.answer
             self._check_returned(await wait(self.body, self.body, agent, state))
@@ -226,7 +229,8 @@ def waiting_for_user(state: State) -> bool:
 
 @loop(until=waiting_for_user, limit=50)
 def default_loop(agent: Any, state: State) -> None:
-    """One turn: ask the model, and run the tools it asked for."""
+    """One turn: make room if it is time to, ask the model, and run the tools it asked for."""
+    compact_if_full(agent, state)
     agent.think(state)
     if state.pending_calls:
         agent.use_tools(state)
@@ -235,6 +239,7 @@ def default_loop(agent: Any, state: State) -> None:
 @loop(until=waiting_for_user, limit=50)
 async def adefault_loop(agent: Any, state: State) -> None:
     """`default_loop` for `arun`."""
+    await acompact_if_full(agent, state)
     await agent.athink(state)
     if state.pending_calls:
         await agent.ause_tools(state)

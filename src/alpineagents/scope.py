@@ -36,10 +36,10 @@ class Run:
 _here: contextvars.ContextVar[Run | None] = contextvars.ContextVar("run", default=None)
 
 
-def in_force(agent: object, own: Settings) -> Settings:
-    """The settings an action of this Agent uses: those of its run, if it is in one, else its own."""
+def in_force(agent: object) -> Settings | None:
+    """The settings of this Agent's run, if this is one; otherwise an action uses the Agent's own."""
     run = _here.get()
-    return run.settings if run is not None and run.agent is agent else own
+    return run.settings if run is not None and run.agent is agent else None
 
 
 def enter_run(run: Run) -> contextvars.Token[Run | None]:

@@ -44,6 +44,7 @@ class Interrupt:
     def __init__(self, moments: tuple[int, ...], names: tuple[str, ...]) -> None:
         self.places: list[str] = []
         self._left = [*moments]
+        self._working = True  # one trace function cannot be installed while another one is being taken away
         self._names = names
         self._references: list[Any] = []
 
@@ -56,6 +57,7 @@ class Interrupt:
             try:
                 work()
             finally:
+                self._working = False
                 sys.settrace(None)
             for _ in range(3):
                 pass  # one that came at the very end is delivered here
@@ -67,7 +69,7 @@ class Interrupt:
         return None
 
     def _deliver(self, number: int, frame: FrameType | None) -> None:
-        if self._left:
+        if self._left and self._working:
             sys.settrace(self._enter)
         raise KeyboardInterrupt
 

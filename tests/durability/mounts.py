@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+KILOBYTE = 1024
+
 
 def _mount(*arguments: str) -> bool:
     try:
@@ -38,3 +40,24 @@ def read_only(folder: Path) -> Generator[None]:
         yield
     finally:
         assert _mount("-o", "remount,rw", str(folder))
+
+
+class Disk:
+    """A small file system with a database, and a file that takes up the room."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "runs.db"
+        self._ballast = folder / "ballast"
+
+    def fill(self, leave: int = 0) -> None:
+        with self._ballast.open("ab", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(256 * KILOBYTE))  # the last one in part
+            except OSError:
+                pass
+            if leave:
+                file.truncate(max(0, file.tell() - leave))
+
+    def make_room(self) -> None:
+        self._ballast.unlink()

@@ -10,14 +10,21 @@ from pathlib import Path
 
 
 class Log:
-    """Lines of a process, each there as soon as `write` returns, whatever becomes of the process."""
+    """Lines of a process, each there as soon as `write` returns, whatever becomes of the process.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        synced: Whatever becomes of the machine, too.
+    """
+
+    def __init__(self, path: Path, synced: bool = False) -> None:
         self._path = path
+        self._synced = synced
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
     def write(self, *words: object) -> None:
         os.write(self._file, (" ".join([str(word) for word in words]) + "\n").encode())
+        if self._synced:
+            os.fsync(self._file)
 
     def lines(self, name: str) -> list[str]:
         """What was written behind this name."""

@@ -11,36 +11,13 @@ from typing import Any
 
 import histories
 import pytest
-from durability.mounts import small_disk
+from durability.mounts import KILOBYTE, Disk, small_disk
 
 from alpineagents import Agent, SqliteStore, State, tool
 from alpineagents.state import journal_of
 from alpineagents.store import check
 from alpineagents.testing import FakeModel, tool_call
 from alpineagents.types import Image, Message, ToolResultEntry
-
-KILOBYTE = 1024
-
-
-class Disk:
-    """A small file system with a database, and a file that takes up the room."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "runs.db"
-        self._ballast = folder / "ballast"
-
-    def fill(self, leave: int = 0) -> None:
-        with self._ballast.open("ab", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"x" * KILOBYTE)
-            except OSError:
-                pass
-            if leave:
-                file.truncate(max(0, file.tell() - leave))
-
-    def make_room(self) -> None:
-        self._ballast.unlink()
 
 
 @pytest.fixture
@@ -140,7 +117,7 @@ class Turns:
             return f"{n}" * 60 * KILOBYTE
 
         self._store = store
-        self._model = FakeModel([calls, "Done"])
+        self._model = FakeModel([calls, "Done"], context_window=10**7)  # nothing is to be compacted
         self._tools = {"run": [fetch], "arun": [afetch.copy(name="fetch")]}
 
     def agent(self, method: str) -> Agent:

@@ -155,11 +155,7 @@ def test_nothing_before_the_providers_last_count_is_looked_at() -> None:
         def __iter__(self) -> Iterator[Any]:
             pytest.fail("looked at")
 
-        def __reversed__(self) -> Iterator[Any]:
-            yield Message("assistant", (), tokens=70)
-            pytest.fail("looked further back")
-
-    unread = Unread([None])
+    unread = Unread([None, Message("assistant", (), tokens=70)])
     assert Scripted().count_tokens(Request("Be brief", unread, unread)) == 70
 
 

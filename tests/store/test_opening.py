@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -651,3 +652,20 @@ def test_a_file_looked_at_while_it_is_made_grows_and_is_closed_is_never_taken_fo
         path.with_suffix(".done").touch()
     for watcher in watchers:
         watcher.ended()
+
+
+def test_the_unfinished_change_of_another_application_is_left_for_it_to_undo(tmp_path: Path) -> None:
+    folder, copy = tmp_path / "theirs", tmp_path / "cut"
+    folder.mkdir()
+    connection = sqlite3.connect(folder / "runs.db", isolation_level=None)
+    connection.execute("CREATE TABLE theirs(x)")
+    connection.execute("PRAGMA cache_size=1")
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO theirs VALUES(?)", [("x" * 1_000,)] * 200)
+    shutil.copytree(folder, copy)
+    connection.close()
+    before = {file.name: file.read_bytes() for file in copy.iterdir()}
+    assert len(before["runs.db-journal"]) > 512
+    with pytest.raises(ValueError, match="database of"):
+        SqliteStore(copy / "runs.db").save(State())
+    assert {file.name: file.read_bytes() for file in copy.iterdir()} == before

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from alpineagents import (
     Agent,
+    CompactIfFull,
     Hints,
     Message,
     Model,
@@ -17,6 +18,8 @@ from alpineagents import (
     StateSnapshot,
     ToolResultEntry,
     Usage,
+    acompact_if_full,
+    compact_if_full,
     loop,
     tool,
     waiting_for_user,
@@ -51,6 +54,7 @@ async def order(item: str) -> str:
 
 @loop(until=waiting_for_user, limit=3)
 def careful(agent: Agent, state: State) -> None:
+    compact_if_full(agent, state)
     agent.think(state, tools=[stock])
     if state.pending_calls:
         agent.use_tools(state)
@@ -66,3 +70,27 @@ def use(store: SqliteStore) -> tuple[str, StateSnapshot, list[StateInfo]]:
         if isinstance(entry, ToolResultEntry):
             print(entry.call.args["item"], entry.outcome)
     return store.load("bolts").id, state.snapshot(), store.list()
+
+
+@loop(until=waiting_for_user, limit=3)
+async def patient(agent: Agent, state: State) -> None:
+    async with agent:
+        await acompact_if_full(agent, state)
+        await CompactIfFull(at=0.4, instructions="Keep the counts").acall(agent, state)
+        await agent.athink(state)
+
+
+def ask(agent: Agent, state: State) -> tuple[int, str]:
+    with agent as connected:
+        if connected.context_used(state) > 0.5 or connected.context_tokens(state) > 1000:
+            connected.compact(state, "Keep the counts")
+        counts: list[int] = connected.ask(state, "How many of each?", list[int], retries=1)
+        choice: str = connected.ask_human(state, "Order more?", Literal["now", "later"])
+    return sum(counts), choice
+
+
+async def aask(agent: Agent, state: State) -> str:
+    await agent.acompact(state)
+    if await agent.aask_human(state, "Go on?", bool):
+        return await agent.aask(state, "What is left to do?")
+    return ""

@@ -23,6 +23,7 @@ from alpineagents.values.content import (
 )
 from alpineagents.values.estimates import context_tokens, message_tokens, request_overhead, text_tokens
 from alpineagents.values.exchange import ToolSpec
+from alpineagents.values.log import Log
 
 SMALL, LARGE = Image(b"", "image/png"), Image(bytes(10**6), "image/png")
 
@@ -101,3 +102,32 @@ def test_the_overhead_is_the_system_prompt_and_each_tool_as_one_text() -> None:
     tools = [ToolSpec("ab", "cd", {"é": 1}), ToolSpec("a", "", {})]  # abcd{"é": 1} and a{}
     assert request_overhead("four", tools) == 2 + 4 + 1
     assert request_overhead(None, ()) == request_overhead("", []) == 0
+
+
+replies = st.builds(Message, st.just("assistant"), st.just((TextBlock("abcdef"),)), st.none() | st.integers(0, 99))
+
+
+@given(st.lists(st.lists(replies, max_size=4), max_size=5), st.integers(0, 50))
+def test_a_log_that_grows_is_estimated_as_a_whole_one_is(parts: list[list[Message]], overhead: int) -> None:
+    log = Log[Message]()
+    for part in parts:
+        before, log = log, log.extended(part)
+        assert context_tokens(log, overhead) == context_tokens(log.whole(), overhead)
+        assert context_tokens(before, overhead) == context_tokens(before.whole(), overhead)
+
+
+def test_of_a_log_that_grew_only_the_new_messages_are_looked_at() -> None:
+    log = Log([Message.user("a")] * 1_000)
+    context_tokens(log)
+    longer = log.plus(Message.user("b"))
+    looked_at = list[int]()
+
+    class Watched(Log[Message]):
+        def __getitem__(self, index: int) -> Message:
+            looked_at.append(index)
+            return super().__getitem__(index)
+
+    watched = Watched(longer)
+    watched.memo = longer.memo
+    assert context_tokens(watched) == 1_001 * message_tokens(Message.user("a"))
+    assert set(looked_at) == {1_000}

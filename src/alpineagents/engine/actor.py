@@ -65,7 +65,8 @@ async def save_point(wait: Wait, actor: Actor, state: State) -> None:
     """Everything recorded so far is saved where this Agent saves, and where the State is kept anyway."""
     journal = journal_of(state)
     if actor.store is None:
-        await wait(journal.flush, journal.aflush)
+        if journal.through:
+            await wait(journal.commit, journal.acommit)
         return
     try:
         await save(wait, actor.store, state)

@@ -131,6 +131,8 @@ async def _looped(wait: Wait, actor: Actor, start: Start) -> Any:
             actor.reporter.on_run_start(state)
         answer = await wait(start.loop, start.loop, start.scope.agent, state)
         await save_point(wait, actor, state)
+        if journal_of(state).through:  # a plain loop may end on a tool's result
+            await wait(journal_of(state).settle, journal_of(state).asettle)
     except BaseException as error:
         await _end(wait, actor, state, error)
         raise

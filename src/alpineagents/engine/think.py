@@ -47,7 +47,8 @@ async def think(wait: Wait, actor: Actor, state: State, specs: tuple[ToolSpec, .
 
 async def _ask_model(wait: Wait, actor: Actor, state: State, specs: tuple[ToolSpec, ...]) -> Reply:
     await save_point(wait, actor, state)
-    request = actor.model.mark_cache(Request(actor.system, state.messages, specs))
+    messages = journal_of(state).now.messages.whole()
+    request = actor.model.mark_cache(Request(actor.system, messages, specs))
     if actor.reporter is not None:
         actor.reporter.on_think_start(state)
     on_text, on_event = text_listener(actor, state), event_listener(actor, state)

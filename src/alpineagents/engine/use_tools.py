@@ -47,8 +47,7 @@ async def use_tools(wait: Wait, actor: Actor, state: State) -> None:
     link(actor, state)
     turn = _Turn(wait, actor, state)
     try:
-        await turn.answer_unusable(calls)
-        usable = [(call, actor.tools[call.name]) for call in calls if unusable(actor, call) is None]
+        usable = [(call, actor.tools[call.name]) for call in await turn.answer_unusable(calls)]
         await turn.run_together([(call, tool) for call, tool in usable if tool.parallel])
         await turn.run_in_order([(call, tool) for call, tool in usable if not tool.parallel])
     except BaseException as error:
@@ -63,7 +62,7 @@ def unusable(actor: Actor, call: ToolCall) -> str | None:
     if call.name not in actor.tools:
         names = ", ".join(actor.tools) or "(none)"
         return wording.input_error(f"unknown tool {call.name!r}. Available tools: {names}")
-    if list(call.args) != [INVALID_ARGS_KEY]:
+    if len(call.args) != 1 or INVALID_ARGS_KEY not in call.args:
         return None
     raw = call.args[INVALID_ARGS_KEY]
     if raw == TRUNCATED_ARGS_MESSAGE:
@@ -88,13 +87,17 @@ class _Turn:
         self.owed: list[ToolCall] = []
         self.failure: Ended | None = None
 
-    async def answer_unusable(self, calls: tuple[ToolCall, ...]) -> None:
-        """Give the calls that cannot run the result that says so."""
+    async def answer_unusable(self, calls: tuple[ToolCall, ...]) -> list[ToolCall]:
+        """Give the calls that cannot run the result that says so; the others come back."""
+        usable: list[ToolCall] = []
         for call in calls:
             text = unusable(self.actor, call)
-            if text is not None:
-                self._tell_start(call)
-                await self._record(Ended(call, Ending(text, ToolOutcomeKind.INPUT_ERROR)))
+            if text is None:
+                usable.append(call)
+                continue
+            self._tell_start(call)
+            await self._record(Ended(call, Ending(text, ToolOutcomeKind.INPUT_ERROR)))
+        return usable
 
     async def run_together(self, calls: list[tuple[ToolCall, Tool]]) -> None:
         """Run calls at the same time, and record each as it ends."""

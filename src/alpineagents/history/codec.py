@@ -18,6 +18,7 @@ from alpineagents.history.codec_checks import (
     JsonDict,
     Misfit,
     flag,
+    frozen_object,
     inside,
     json_object,
     optional,
@@ -279,7 +280,7 @@ _CONTENT_READERS: dict[type[Any], Callable[[Any], Any]] = {
     ContextChangeEntry: change_of,
     RunStartEntry: agent_of,
     StopEntry: stopped_of,
-    ExtraDataEntry: json_object,
+    ExtraDataEntry: frozen_object,
     ErrorEntry: text,
 }
 _FIELD_WRITERS: dict[type[Any], Callable[[JsonDict, Any], None]] = {

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from alpineagents.values.display import short
-from alpineagents.values.frozen import check_json
+from alpineagents.values.frozen import check_json, frozen_json
 
 JsonDict: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -101,9 +101,26 @@ def json_value(value: Any, *path: str | int) -> Any:
         raise Misfit(str(error), *path) from None
 
 
+def frozen_value(value: Any, *path: str | int) -> Any:
+    """A read-only deep copy of somebody's JSON value."""
+    if value is MISSING:
+        raise unexpected(value, "JSON", *path)
+    try:
+        return frozen_json(value, "")
+    except TypeError as error:
+        raise Misfit(str(error), *path) from None
+
+
+def frozen_object(value: Any, *path: str | int) -> Any:
+    """A read-only deep copy of somebody's JSON object."""
+    if isinstance(value, dict | Mapping):
+        return frozen_value(value, *path)
+    raise unexpected(value, "a dict", *path)
+
+
 def json_object(value: Any, *path: str | int) -> JsonDict:
     """A plain deep copy of somebody's JSON object."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return json_value(value, *path)
     raise unexpected(value, "a dict", *path)
 

@@ -7,6 +7,8 @@ from typing import Any
 from alpineagents.history.codec_checks import (
     MISSING,
     JsonDict,
+    frozen_object,
+    frozen_value,
     inside,
     items,
     json_object,
@@ -68,7 +70,7 @@ def event_of(value: Any) -> ModelEvent:
     """The model event of its JSON."""
     data = record(value)
     kind, message = text(data.get("kind", MISSING), "kind"), text(data.get("message", MISSING), "message")
-    return ModelEvent(kind, message, json_object(data.get("data", {}), "data"))
+    return ModelEvent(kind, message, frozen_object(data.get("data", {}), "data"))
 
 
 def exchange_data(exchange: Any) -> JsonDict:
@@ -81,7 +83,9 @@ def exchange_data(exchange: Any) -> JsonDict:
 def exchange_of(value: Any) -> Exchange:
     """The question and answer of its JSON."""
     data = record(value)
-    return Exchange(text(data.get("question", MISSING), "question"), json_value(data.get("answer", MISSING), "answer"))
+    return Exchange(
+        text(data.get("question", MISSING), "question"), frozen_value(data.get("answer", MISSING), "answer")
+    )
 
 
 def change_data(change: Any) -> JsonDict:

@@ -10,6 +10,8 @@ from alpineagents.history.codec_checks import (
     JsonDict,
     Misfit,
     flag,
+    frozen_object,
+    frozen_value,
     inside,
     items,
     json_object,
@@ -52,7 +54,7 @@ def call_data(call: Any) -> JsonDict:
 def call_of(value: Any) -> ToolCall:
     """The tool call of its JSON."""
     data = record(value)
-    args = json_object(data.get("args", MISSING), "args")
+    args = frozen_object(data.get("args", MISSING), "args")
     return ToolCall(text(data.get("name", MISSING), "name"), args, text(data.get("id", MISSING), "id"))
 
 
@@ -104,7 +106,7 @@ def _raw_block_data(block: RawBlock) -> JsonDict:
 
 
 def _raw_block_of(data: JsonDict) -> RawBlock:
-    return RawBlock(text(data.get("provider", MISSING), "provider"), json_object(data.get("data", MISSING), "data"))
+    return RawBlock(text(data.get("provider", MISSING), "provider"), frozen_object(data.get("data", MISSING), "data"))
 
 
 _Writers: TypeAlias = Mapping[type[Any], Callable[[Any], JsonDict]]
@@ -238,7 +240,7 @@ _STOP_WRITERS: _Writers = {
 _STOP_READERS: Mapping[str, Callable[[JsonDict], Stopped]] = {
     "until": lambda data: StoppedByUntil(text(data.get("name", MISSING), "name")),
     "limit": lambda data: StoppedByLimit(whole(data.get("turns", MISSING), "turns")),
-    "finish": lambda data: StoppedByFinish(json_value(data.get("answer"), "answer")),
+    "finish": lambda data: StoppedByFinish(frozen_value(data.get("answer"), "answer")),
     "permission": lambda data: StoppedByPermission(
         inside("call", call_of, data.get("call", MISSING)), text(data.get("permission", MISSING), "permission")
     ),

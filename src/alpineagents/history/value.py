@@ -93,8 +93,8 @@ class Value:
     @property
     def pending_calls(self) -> tuple[ToolCall, ...]:
         """The calls of the open turn without a result, in the order asked."""
-        if not self.calls:
-            return ()
+        if not any(self.results):
+            return self.calls
         return tuple([call for call, result in zip(self.calls, self.results, strict=True) if result is None])
 
     @property

@@ -25,38 +25,47 @@ class Info(dict[str, Any]):
         return (dict, (dict(self),))
 
 
-def info_of(value: Value, forked: tuple[str, int] | None = None) -> Info:
-    """What is known of a State at one moment, as JSON: the columns of its row in `states`, by the same names."""
+def info_of(
+    value: Value, forked: tuple[str, int] | None = None, times: tuple[str | None, str | None] | None = None
+) -> Info:
+    """What is known of a State at one moment, as JSON: the columns of its row in `states`, by the same names.
+
+    Args:
+        times: `created_at` and `updated_at` as text, for who has them already.
+    """
     first, usage, run, link = value.first_user, value.usage, value.run, value.link
+    created_at, updated_at = times or (_time_text(value.created_at), _time_text(value.updated_at))
     info = Info(
-        {
-            "v": FORMAT,
-            "first_message": (_start_of(first) or None) if first else None,
-            "created_at": time_text(value.created_at) if value.created_at else None,
-            "updated_at": time_text(value.updated_at) if value.updated_at else None,
-            "turn": value.turn,
-            "stopped": encode_stopped(value.stopped) if value.stopped else None,
-            "stop_seq": value.stop_seq,
-            "finished": value.finished,
-            "parent_id": link[0] if link else None,
-            "parent_call_id": link[1] if link else None,
-            "agent": run.name if run else None,
-            "model": run.model if run else None,
-            "status": value.status,
-            "answer": answer_text(value.answer),
-            "entry_count": len(value.history),
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-            "requests": usage.requests,
-            "cost": usage.cost,
-            "error_count": value.error_count,
-        }
+        v=FORMAT,
+        first_message=(_start_of(first) or None) if first else None,
+        created_at=created_at,
+        updated_at=updated_at,
+        turn=value.turn,
+        stop_seq=value.stop_seq,
+        finished=value.finished,
+        parent_id=link[0] if link else None,
+        parent_call_id=link[1] if link else None,
+        agent=run.name if run else None,
+        model=run.model if run else None,
+        status=value.status,
+        answer=answer_text(value.answer),
+        entry_count=len(value.history),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        requests=usage.requests,
+        cost=usage.cost,
+        error_count=value.error_count,
+        stopped=encode_stopped(value.stopped) if value.stopped else None,
     )
     if forked is not None:
         info["forked_from"], info["forked_at"] = forked
     return info
+
+
+def _time_text(at: datetime | None) -> str | None:
+    return None if at is None else time_text(at)
 
 
 def _start_of(message: Message) -> str:

@@ -72,6 +72,8 @@ def _holds_ours(path: Path) -> bool:
     Raises:
         ValueError: It is another application's, or was written by a newer version.
     """
+    if _was_being_made(path):
+        return False
     # Somebody who has a -shm may be writing: an ordinary look then leaves nothing that is not there already.
     if not _beside(path, "-shm").exists():
         found = _seen_as_it_lies(path)
@@ -97,6 +99,23 @@ def _seen_as_it_lies(path: Path) -> bool | None:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
             raise
     return None
+
+
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def _was_being_made(path: Path) -> bool:
+    """Whether the making of the file was cut off in its first pages. It may hold anything, and SQLite makes it empty.
+
+    The journal says so: its number of pages before the transaction is 0. What it is, is told by its first bytes
+    (https://www.sqlite.org/fileformat2.html, "The Rollback Journal").
+    """
+    try:
+        with _beside(path, "-journal").open("rb") as journal:
+            head = journal.read(20)
+    except OSError:
+        return False
+    return head.startswith(_JOURNAL_MAGIC) and head[16:] == bytes(4)
 
 
 def _beside(path: Path, suffix: str) -> Path:

@@ -9,6 +9,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from json import encoder as json_encoder
+from operator import itemgetter
 from typing import Any, cast
 
 from alpineagents.errors import explain
@@ -24,8 +26,20 @@ _LONE = "\ufffd"
 _MARK = "\ue000"
 _TO_MARK = re.compile("[\ud800-\udfff\ue000]")
 _MARKED = re.compile("\ue000([0-9a-f]{4})")
-_compact = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
-_ascii = json.JSONEncoder(ensure_ascii=True, check_circular=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _encoder(ensure_ascii: bool) -> Callable[[Any], str]:
+    encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, check_circular=False, allow_nan=False, separators=(",", ":"))
+    c_make_encoder: Any = getattr(json_encoder, "c_make_encoder", None)
+    if c_make_encoder is None:  # not CPython
+        return encoder.encode
+    # What `encode` makes anew at each call, which for a small entry takes as long as the rest.
+    text = json_encoder.encode_basestring_ascii if ensure_ascii else json_encoder.encode_basestring
+    make: Any = c_make_encoder(None, encoder.default, text, None, ":", ",", False, False, False)
+    return lambda value: "".join(make(value, 0))
+
+
+_compact, _ascii = _encoder(ensure_ascii=False), _encoder(ensure_ascii=True)
 
 # The columns of `states` that hold the info as it is, with what they take, in the order of `STATE_COLUMNS`.
 _PLAIN: dict[str, type] = {
@@ -54,6 +68,13 @@ _PLAIN: dict[str, type] = {
 STATE_COLUMNS = (*_PLAIN, "stopped", "stop", "more")
 _INFO_KEYS = {*_PLAIN, "stopped"}
 _FORK_KEYS = {"forked_from", "forked_at"}
+_AS_MADE = (
+    (*_PLAIN, "stopped"),
+    (*_PLAIN, "stopped", "forked_from", "forked_at"),
+)  # the keys of `info_of`, in its order
+_PICK_COUNTS = itemgetter(
+    *[index for index, (name, kind) in enumerate(_PLAIN.items()) if kind is int and name != "stop_seq"]
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +89,8 @@ class Blob:
 def entry_row(state_id: str, entry: Mapping[str, Any], blobs: list[Blob]) -> tuple[Any, ...]:
     """The row of an entry; its images go to `blobs`."""
     data = {key: value for key, value in entry.items() if key not in _OWN_COLUMNS}
-    if entry["kind"] in _WITH_IMAGES and next(iter(image_blocks(entry)), None) is not None:
+    may_have_images = not isinstance(entry.get("content"), str) and entry["kind"] in _WITH_IMAGES
+    if may_have_images and next(iter(image_blocks(entry)), None) is not None:
         data = copy.deepcopy(data)
         for block in image_blocks({**data, "kind": entry["kind"]}):
             blobs.append(_blob(block))
@@ -187,10 +209,10 @@ def state_row(info: Mapping[str, Any], entry_count: int) -> tuple[Any, ...]:
 
 def _plain_row(info: Mapping[str, Any], entry_count: int) -> tuple[list[Any], bool]:
     """The values of the plain columns, and whether they can give the info back."""
-    ours = type(info) is Info and info.keys() - _FORK_KEYS == _INFO_KEYS and type(info["cost"]) is not int
-    if ours and info["entry_count"] == entry_count:
-        row = [clean(value) if type(value) is str else value for value in map(info.__getitem__, _PLAIN)]
-        if not any([type(value) is int and not -_BEYOND_SQL <= value < _BEYOND_SQL for value in row]):
+    if type(info) is Info and tuple(info) in _AS_MADE and info["entry_count"] == entry_count:
+        row = [clean(value) if type(value) is str else value for value in info.values()][: len(_PLAIN)]
+        counts = _PICK_COUNTS(row)
+        if type(info["cost"]) is not int and max(counts) < _BEYOND_SQL and min(counts) >= -_BEYOND_SQL:
             return row, True
     row = [_storable(info.get(name), kind) for name, kind in _PLAIN.items()]
     fits = info.keys() - _FORK_KEYS == _INFO_KEYS and info["entry_count"] == entry_count

@@ -14,7 +14,8 @@ from alpineagents.history.replay import fold
 from alpineagents.history.value import EMPTY, Value
 from alpineagents.journal import Batch, Journal
 from alpineagents.state import State, journal_of, state_of
-from alpineagents.store.info import Record, check_version, info_of
+from alpineagents.store.collecting import collector_paused
+from alpineagents.store.info import Info, Record, check_version, info_of
 from alpineagents.waiting import Wait
 
 
@@ -43,17 +44,27 @@ class Entries(list[dict[str, Any]]):
         start = batch.start if binding.created else 0  # the first write has all of them, whatever another store has
         pairs = zip(value.history.tail(start), value.closings.tail(start), strict=True)
         super().__init__([encode(entry, seq, closing) for seq, (entry, closing) in enumerate(pairs, start)])
-        self.created_at = time_text(value.created_at) if value.created_at else None
+        self.created_at = binding.created_at(value)
         self._binding = binding
         self._batch = batch
+        self._told = False
+
+    @property
+    def info(self) -> Info:
+        """What is known of the State after them."""
+        value = self._batch.value
+        updated_at = self[-1]["at"] if self else time_text(value.updated_at) if value.updated_at else None
+        return info_of(value, self._binding.forked, (self.created_at, updated_at))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (list, (list(self),))  # a copy is only entries: it commits nothing
 
     def committed(self) -> None:
         """They are saved."""
-        self._binding.created = True
-        self._batch.committed()
+        if not self._told:  # by the commit itself, if the Store knows of these
+            self._binding.created = True
+            self._batch.committed()
+            self._told = True
 
     def ended(self) -> None:
         """The write is over, well or not."""
@@ -73,6 +84,13 @@ class Binding:
         self.state_id = state_id
         self.created = created
         self.forked = forked
+        self._created_at: str | None = None
+
+    def created_at(self, value: Value) -> str | None:
+        """When the State's first entry was recorded, as text, which never changes."""
+        if self._created_at is None and value.created_at is not None:
+            self._created_at = time_text(value.created_at)
+        return self._created_at
 
     @property
     def through(self) -> bool:
@@ -82,13 +100,13 @@ class Binding:
     def write(self, batch: Batch) -> None:
         """Write a batch with the Store's `write`."""
         entries = Entries(self, batch)
-        self.store.write(self.state_id, entries, info_of(batch.value, self.forked), create=not self.created)
+        self.store.write(self.state_id, entries, entries.info, create=not self.created)
         entries.committed()
 
     async def awrite(self, batch: Batch) -> None:
         """Write a batch with the Store's `awrite`."""
         entries = Entries(self, batch)
-        await self.store.awrite(self.state_id, entries, info_of(batch.value, self.forked), create=not self.created)
+        await self.store.awrite(self.state_id, entries, entries.info, create=not self.created)
         entries.committed()
 
 
@@ -99,10 +117,11 @@ async def save(wait: Wait, store: Keeper, state: State) -> None:
             explain(f"save takes a State, not {type(state).__name__}", "pass the State itself", "store.save(state)")
         )
     journal = journal_of(state)
-    check_bound(store, state)
     binding = journal.sink
-    if not isinstance(binding, Binding) or binding.store != store:
-        binding = journal.sink = Binding(store, state.id, forked=_forked(store, journal))
+    if not isinstance(binding, Binding) or binding.store is not store:
+        check_bound(store, state)
+        if not isinstance(binding, Binding) or binding.store != store:
+            binding = journal.sink = Binding(store, state.id, forked=_forked(store, journal))
     # Otherwise it may be the one whose first write goes on after its waiter was cancelled.
     try:
         await wait(journal.commit, journal.acommit)
@@ -127,7 +146,7 @@ def check_bound(store: Keeper, state: State) -> None:
         ValueError: The State is kept in another one; the message names both.
     """
     sink = journal_of(state).sink
-    if isinstance(sink, Binding) and sink.created and sink.store != store:
+    if isinstance(sink, Binding) and sink.store is not store and sink.created and sink.store != store:
         raise ValueError(
             explain(
                 f"State {state.id!r} is kept in {sink.store!r} and cannot be saved in {store!r}",
@@ -168,7 +187,8 @@ def fold_record(state_id: str, entries: Sequence[Mapping[str, Any]]) -> Value:
         ValueError: An entry is missing, cannot be decoded or cannot follow those before it; the message says which.
     """
     try:
-        return fold(_decoded(entries), EMPTY)
+        with collector_paused():
+            return fold(_decoded(entries), EMPTY)
     except ValueError as error:
         raise ValueError(
             explain(f"State {state_id!r} cannot be loaded: {error}", "restore the file from a backup")

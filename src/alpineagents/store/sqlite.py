@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from alpineagents.errors import explain
+from alpineagents.journal import LOOSE_KINDS
 from alpineagents.store.base import Infos, Record, StateInfo, Store
+from alpineagents.store.collecting import collector_paused
 from alpineagents.store.files import File, file_at
 from alpineagents.store.opening import explained
 from alpineagents.store.rows import entry_data, hashes, info_of_row
@@ -18,9 +20,6 @@ from alpineagents.store.saving import Entries
 from alpineagents.store.statements import LISTING, READ_STATE, delete_state, write_state
 from alpineagents.store.writer import Job
 from alpineagents.waiting import in_thread
-
-# Nothing outside follows from these alone: the reply or request after them is synced, and with it all that came before.
-_UNSYNCED_KINDS = frozenset({"tool_result", "model_event"})
 
 
 class SqliteStore(Store):
@@ -96,7 +95,7 @@ class SqliteStore(Store):
     def _job(self, state_id: str, entries: Sequence[dict[str, Any]], info: Mapping[str, Any], create: bool) -> Job:
         run = write_state(state_id, entries, info, create)
         kinds = {entry["kind"] for entry in entries}
-        synced = self._synced and not (kinds and kinds <= _UNSYNCED_KINDS)
+        synced = self._synced and not (kinds and kinds <= LOOSE_KINDS)
         if not isinstance(entries, Entries):
             return Job(run, synced=synced)
         return Job(run, synced=synced, done=entries.committed, over=entries.ended)
@@ -107,7 +106,7 @@ class SqliteStore(Store):
         Raises:
             ValueError: A row is damaged, or the file is not ours or newer.
         """
-        with self._file.reading() as connection:
+        with collector_paused(), self._file.reading() as connection:
             if connection is None:
                 return None
             # One transaction, so that the info belongs to these entries.

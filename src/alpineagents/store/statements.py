@@ -24,11 +24,13 @@ _PICK_INDEXED = itemgetter(*[STATE_COLUMNS.index(name) for name in _INDEXED])
 _PICK_OTHERS = itemgetter(*[STATE_COLUMNS.index(name) for name in _OTHERS])
 _UPDATE_STATE = f"UPDATE states SET {', '.join([f'{name} = ?' for name in _OTHERS])} WHERE id = ?"
 _UPDATE_INDEXED = f"UPDATE states SET {', '.join([f'{name} = ?' for name in _INDEXED])} WHERE id = ?"
-_OUTDATED = f"RETURNING ({', '.join(_INDEXED)}) IS NOT (?, ?, ?)"
 # Who deleted a State and made another of the same name did not continue it, however many entries the new one has.
 _SAME_STATE = "(created_at = ?) IS NOT 0"
-_ADVANCE_STATE = f"{_UPDATE_STATE} AND entry_count = ? AND {_SAME_STATE} {_OUTDATED}"
+_ADVANCE_STATE = f"{_UPDATE_STATE} AND entry_count = ? AND {_SAME_STATE}"
+# Most writes change none of the indexed columns. RETURNING would tell too, and takes as long as the whole UPDATE.
+_ADVANCE_SAME_STATUS = f"{_ADVANCE_STATE} {' '.join([f'AND {name} IS ?' for name in _INDEXED])}"
 _COUNT_AND_SAME = f"SELECT entry_count, {_SAME_STATE} FROM states WHERE id = ?"
+_TOUCH_STATE = "UPDATE states SET entry_count = entry_count + ? WHERE id = ?"
 _INSERT_BLOB = "INSERT OR IGNORE INTO blobs(sha256, media_type, bytes) VALUES(?, ?, ?)"
 READ_STATE = f"SELECT {', '.join(_FIELDS)} FROM entries WHERE state_id = ? ORDER BY seq"
 _READ_ENTRY = f"SELECT {', '.join(_FIELDS)} FROM entries WHERE state_id = ? AND seq = ?"
@@ -61,6 +63,8 @@ def write_state(state_id: str, entries: Sequence[Mapping[str, Any]], info: Mappi
         new = rows
         if create and not (again and _stored_count(connection, state_id) is not None):
             _insert_state(connection, state_id, state_row(info, count or 0), forked, start)
+        elif count is None and created_at is not None:
+            _touch(connection, state_id)
         elif count is None or not _advance(connection, state_id, state_row(info, count), (start, created_at)):
             new = _missing(connection, state_id, rows, created_at)
             if new is not None:
@@ -71,6 +75,12 @@ def write_state(state_id: str, entries: Sequence[Mapping[str, Any]], info: Mappi
             connection.execute(_INSERT_ENTRY, row)
 
     return run
+
+
+def _touch(connection: sqlite3.Connection, state_id: str) -> None:
+    """Change what leaves everything as it is: a commit that changes no page would not wait for the disk."""
+    for change in (1, -1):
+        connection.execute(_TOUCH_STATE, (change, state_id))
 
 
 def _insert_state(
@@ -105,12 +115,13 @@ def _advance(
     connection: sqlite3.Connection, state_id: str, row: tuple[Any, ...], where: tuple[int | None, str | None]
 ) -> bool:
     """Whether the State stood right before these entries, as it does when nobody else writes it."""
-    indexed = _PICK_INDEXED(row)
-    # All rows, so that the statement has ended before the commit.
-    updated = connection.execute(_ADVANCE_STATE, (*_PICK_OTHERS(row), state_id, *where, *indexed)).fetchall()
-    if updated and updated[0][0]:
-        connection.execute(_UPDATE_INDEXED, (*indexed, state_id))
-    return bool(updated)
+    indexed, others = _PICK_INDEXED(row), _PICK_OTHERS(row)
+    if connection.execute(_ADVANCE_SAME_STATUS, (*others, state_id, *where, *indexed)).rowcount:
+        return True
+    if not connection.execute(_ADVANCE_STATE, (*others, state_id, *where)).rowcount:
+        return False
+    connection.execute(_UPDATE_INDEXED, (*indexed, state_id))
+    return True
 
 
 def _missing(

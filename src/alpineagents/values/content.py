@@ -172,7 +172,7 @@ class ToolCall:
     id: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.args, Mapping):
+        if not isinstance(self.args, dict | Mapping):
             raise TypeError(
                 explain(
                     f"ToolCall args must be a mapping, not {type(self.args).__name__}: {shown(self.args)}",

@@ -8,6 +8,7 @@ from typing import Any
 
 from alpineagents.values.content import Block, Image, Message, RawBlock, TextBlock, ToolCall, ToolResultBlock
 from alpineagents.values.exchange import ToolSpec
+from alpineagents.values.log import Log
 
 MESSAGE_TOKENS = 4
 IMAGE_TOKENS = 1600
@@ -51,17 +52,29 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def context_tokens(messages: Sequence[Message], overhead: int = 0) -> int:
+def context_tokens(messages: Log[Message] | Sequence[Message], overhead: int = 0) -> int:
     """The estimate for a whole context.
 
     A provider's own count, where a message has one, stands for everything up to that message, the overhead included.
+    For a `Log` of messages that has grown since it was last asked about, only the new ones are looked at.
     """
+    memo = messages.memo if isinstance(messages, Log) else {}
+    known, before, is_counted = memo.get("tokens", _NOTHING)
+    if known > len(messages):
+        known, before, is_counted = _NOTHING
     total = 0
-    for message in reversed(messages):
-        if message.tokens is not None:
-            return message.tokens + total
-        total += message_tokens(message)
-    return overhead + total
+    for index in range(len(messages) - 1, known - 1, -1):
+        tokens = messages[index].tokens
+        if tokens is not None:
+            before, is_counted = tokens, True
+            break
+        total += message_tokens(messages[index])
+    total += before
+    memo["tokens"] = (len(messages), total, is_counted)
+    return total if is_counted else overhead + total
+
+
+_NOTHING = (0, 0, False)  # how many messages were looked at, their tokens, whether a provider's count is among these
 
 
 def request_overhead(system: str | None, tools: Iterable[ToolSpec]) -> int:

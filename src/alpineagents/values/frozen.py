@@ -166,6 +166,7 @@ def _frozen_list(frozen: list[Any], kind: type[FrozenList[Any]] = FrozenList) ->
 
 
 # The common values, so that they pass without the slow questions below.
+_ATOMS: frozenset[type] = frozenset({str, bool, NoneType})
 _AS_IT_IS: frozenset[type] = frozenset({str, int, float, bool, NoneType})
 
 
@@ -173,7 +174,7 @@ def freeze(value: Any) -> Any:
     """The value with every mapping and sequence in it read-only; anything else is the same object."""
     if type(value) in _AS_IT_IS or isinstance(value, FrozenDict | FrozenList):
         return cast("Any", value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return _frozen_dict({key: freeze(item) for key, item in cast("Mapping[Any, Any]", value).items()})
     if isinstance(value, list | tuple):
         return _frozen_list([freeze(item) for item in cast("list[Any]", value)])
@@ -182,7 +183,9 @@ def freeze(value: Any) -> Any:
 
 def thaw(value: Any) -> Any:
     """An editable deep copy: plain dicts and lists at every depth."""
-    if isinstance(value, Mapping):
+    if type(value) in _AS_IT_IS:
+        return value
+    if isinstance(value, dict | Mapping):  # dict first, because asking for a Mapping takes long
         return {key: thaw(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [thaw(item) for item in cast("list[Any]", value)]
@@ -207,16 +210,25 @@ def check_json(value: Any, place: str) -> Any:
         TypeError: Something in it is not JSON here: another type, a key that is no `str`, NaN or an infinity, more than
             200 levels, an int of more than 4,300 digits. The message gives its place.
     """
+    return _checked_at(place, value, frozen=False)
+
+
+def frozen_json(value: Any, place: str) -> Any:
+    """`check_json` and `freeze` in one: a read-only deep copy. Errors are those of `check_json`."""
+    return _checked_at(place, value, frozen=True)
+
+
+def _checked_at(place: str, value: Any, frozen: bool) -> Any:
     try:
-        return _checked(value, 0)
+        return _checked(value, 0, frozen)
     except _NotJson as refused:
         where = place + "".join(f"[{shown(step)}]" for step in reversed(refused.path))
         problem, fix = refused.problem, refused.fix
     raise TypeError(explain(f"{where}: {problem}", fix))
 
 
-def _checked(value: Any, depth: int) -> Any:
-    if value is None or isinstance(value, bool):
+def _checked(value: Any, depth: int, frozen: bool) -> Any:
+    if type(value) in _ATOMS:
         return value
     if isinstance(value, str):
         return str.__str__(value)  # an Enum member or other subclass would not come back from the file as itself
@@ -226,14 +238,16 @@ def _checked(value: Any, depth: int) -> Any:
         if not math.isfinite(value):
             raise _NotJson(f"the {type(value).__name__} {value!r} is not JSON", "use None or a finite number")
         return float.__float__(value)
-    if isinstance(value, Mapping):
-        return _checked_mapping(cast("Mapping[Any, Any]", value), depth)
+    if isinstance(value, dict | Mapping):
+        plain = _checked_mapping(cast("Mapping[Any, Any]", value), depth, frozen)
+        return _frozen_dict(plain) if frozen else plain
     if isinstance(value, list | tuple):
-        return _checked_items(cast("list[Any]", value), depth)
+        items = _checked_items(cast("list[Any]", value), depth, frozen)
+        return _frozen_list(items) if frozen else items
     raise _NotJson(f"{type(value).__name__} is not JSON: {shown(value)}", _fix_for(value))
 
 
-def _checked_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+def _checked_mapping(value: Mapping[Any, Any], depth: int, frozen: bool) -> dict[str, Any]:
     _check_depth(depth)
     plain: dict[str, Any] = {}
     for key, item in value.items():
@@ -241,19 +255,19 @@ def _checked_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
             raise _NotJson(f"the key {shown(key)} is {type(key).__name__}, and JSON keys are str", "use str keys")
         name = str.__str__(key)
         try:
-            plain[name] = _checked(item, depth + 1)
+            plain[name] = _checked(item, depth + 1, frozen)
         except _NotJson as refused:
             refused.path.append(name)
             raise
     return plain
 
 
-def _checked_items(value: list[Any], depth: int) -> list[Any]:
+def _checked_items(value: list[Any], depth: int, frozen: bool) -> list[Any]:
     _check_depth(depth)
     plain: list[Any] = []
     for index, item in enumerate(value):
         try:
-            plain.append(_checked(item, depth + 1))
+            plain.append(_checked(item, depth + 1, frozen))
         except _NotJson as refused:
             refused.path.append(index)
             raise
@@ -288,4 +302,4 @@ def answer_form(value: Any, place: str) -> Any:
         value = dump(mode="json")
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
-    return freeze(check_json(value, place))
+    return frozen_json(value, place)

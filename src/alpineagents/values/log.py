@@ -7,33 +7,39 @@ where the buffer does, and copies its own part first when another Log has grown 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+_new: Any = object.__new__
 
 
 class Log(Generic[T]):
-    """`length` items of a shared, append-only buffer."""
+    """`length` items of a shared, append-only buffer.
 
-    __slots__ = ("_buffer", "_length")
+    Attributes:
+        memo: A dict for what somebody works out from the items and would not work out anew for one item more. The Logs
+            of one buffer share it; what is in it may be of a longer or shorter one.
+    """
+
+    __slots__ = ("_buffer", "_length", "memo")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._buffer = list(items)
         self._length = len(self._buffer)
+        self.memo: dict[str, Any] = {}
 
     def plus(self, item: T) -> Log[T]:
         """This Log with one more item at the end."""
-        buffer, end = self._buffer, self._length
+        buffer, end, memo = self._buffer, self._length, self.memo
         if end == 0:
-            buffer = [item]
+            buffer, memo = [item], {}
         elif len(buffer) == end:
             buffer.append(item)
         # Another thread may have appended first: the place behind our end is ours only if our item stands there.
         if buffer[end] is not item:
-            buffer = [*buffer[:end], item]
-        kind = type(self)
-        grown: Log[T] = kind.__new__(kind)
-        grown._buffer, grown._length = buffer, end + 1
+            buffer, memo = [*buffer[:end], item], {}
+        grown: Log[T] = _new(Log)
+        grown._buffer, grown._length, grown.memo = buffer, end + 1, memo
         return grown
 
     def extended(self, items: Iterable[T]) -> Log[T]:
