@@ -6,11 +6,15 @@ import asyncio
 import ipaddress
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from strict import refusals
+
+from alpineagents.testing import FakeModel
+from alpineagents.types import Request
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
@@ -43,6 +47,21 @@ def block_network(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(block_network)
+
+
+@pytest.fixture(autouse=True)
+def strict_provider(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test fails that has a `FakeModel` asked what a real provider would refuse, unless it says it does."""
+    refused: list[str] = []
+    counted = FakeModel.count_tokens
+
+    def watched(model: FakeModel, asked: Request) -> int:
+        refused.extend(refusals(asked))
+        return counted(model, asked)
+
+    monkeypatch.setattr(FakeModel, "count_tokens", watched)
+    yield
+    assert not refused or request.node.get_closest_marker("refused_by_providers")
 
 
 @pytest.fixture(params=["sync", "async"])

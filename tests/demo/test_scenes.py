@@ -113,6 +113,7 @@ def test_ctrl_c_of_the_person_ends_it(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not any("3." in line for line in said)
 
 
+@pytest.mark.refused_by_providers
 def test_a_text_is_heard_word_by_word_and_whole() -> None:
     heard: list[str] = []
     model = models.LiveFakeModel(["  Two words\nand more \n"], pace=0.001)

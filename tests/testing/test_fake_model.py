@@ -107,6 +107,7 @@ def test_what_is_no_list_of_replies_is_refused(replies: Any) -> None:
         FakeModel(replies)
 
 
+@pytest.mark.refused_by_providers
 def test_requests_holds_the_objects_received() -> None:
     model = FakeModel(["a", "b"])
     other = Request(None, ())
@@ -172,6 +173,7 @@ def test_without_a_reply_left_the_error_says_how_many_there_were_and_what_was_as
         model.respond(REQUEST)
 
 
+@pytest.mark.refused_by_providers
 def test_a_request_without_messages_can_find_no_reply_left_either() -> None:
     with pytest.raises(RuntimeError, match="0 were prepared"):
         FakeModel([]).respond(Request(None, ()))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import sqlite3
 import threading
 from collections import deque
@@ -95,7 +96,7 @@ class Writer:
         self._identity: tuple[int, int] | None = None
         self._wal: tuple[int, int] | None = None
         self._level: str | None = None
-        self._wake = threading.Event()
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()  # an Event takes ten times as long
         self._helper: threading.Thread | None = None
         self._starting = threading.Lock()
 
@@ -150,8 +151,7 @@ class Writer:
         job.tell = tell
         self._start_helper()
         self._queue.append(job)
-        if not self._wake.is_set():  # else the helper has yet to look at the queue
-            self._wake.set()
+        self._wake.put(None)
         cancelled: asyncio.CancelledError | None = None
         while not over:
             try:
@@ -173,8 +173,7 @@ class Writer:
 
     def _help(self) -> None:
         while True:
-            self._wake.wait()
-            self._wake.clear()
+            self._wake.get()
             with self._lock:
                 try:
                     self._commit_queued()
