@@ -36,7 +36,7 @@ ROWS: list[tuple[str, str, str, Callable[[], Figure]]] = [
         for turns in (20, 1_000, 5_000)
     ],
     (
-        "of it, SQLite's own part (state_row counted)",
+        "statements of a durable turn, nothing else",
         "",
         "raw sqlite3: 3 commits",
         partial(figures.statements_alone, 1_000),

@@ -32,7 +32,11 @@ LAYERS: list[set[str]] = [  # a module imports from its own layer and from those
     {"cli", "demo", "testing", "types", "__init__", "__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-PORTS_IT_JOINS = {"terminal": {"reporter", "human"}, "scope": {"reporter", "human"}}  # is both of them; names both
+PORTS_IT_JOINS = {  # is both of them; names all; asks a person
+    "terminal": {"reporter", "human"},
+    "scope": {"reporter", "human", "permissions"},
+    "permissions": {"human"},
+}
 TYPES_REEXPORTS = {"values", "history"}
 VIEWER_READS = {"errors", "values", "history", "store"}
 VIEWER_SHARES = {"export", "search"}  # with the command line
@@ -313,7 +317,7 @@ WRONG = [
     (layers, "tools/base.py", "from alpineagents.engine.think import think"),
     (layers, "tools/function.py", "from alpineagents.models.resolve import model"),
     (layers, "tools/function.py", "from alpineagents.models import Model"),
-    (layers, "permissions/ask.py", "from ..human import Human"),
+    (layers, "permissions/ask.py", "from ..reporter import Reporter"),
     (layers, "human.py", "from .terminal import Terminal"),
     (layers, "engine/run.py", "from alpineagents.loops import loop"),
     (layers, "agent.py", "from alpineagents.testing import FakeModel"),

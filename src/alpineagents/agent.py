@@ -31,6 +31,7 @@ from alpineagents.errors import explain
 from alpineagents.human import Human, check_human
 from alpineagents.loops import adefault_loop, default_loop, is_async_loop
 from alpineagents.models.base import Model, identity
+from alpineagents.permissions import Permission, Rule, checked_permissions
 from alpineagents.reporter import Reporter, check_reporter
 from alpineagents.scope import DATABASE_VARIABLE, Run, Settings, in_force
 from alpineagents.state import State, journal_of
@@ -73,6 +74,7 @@ class Agent:
         human: Answers questions; the process's `Terminal` when left out, nobody with `None`.
         store: A `Store`, or the path of an SQLite file. Without one, the file named by the environment variable
             `ALPINEAGENTS_DB`, else memory only.
+        permissions: Who is asked before a tool call runs; what nobody allows is denied. With `None` every call runs.
         name, description: What it is called in listings, and what it does.
     Raises:
         TypeError: A setting of a wrong kind.
@@ -99,6 +101,7 @@ class Agent:
         reporter: Reporter | None = DEFAULT,
         human: Human | None = DEFAULT,
         store: Store | str | os.PathLike[str] | None = None,
+        permissions: Iterable[Permission] | None = None,
         name: str | None = None,
         description: str | None = None,
     ) -> None:
@@ -117,6 +120,7 @@ class Agent:
         self._human = human
         self._given_store = store
         self._store = checked_store(store)
+        self._permissions = checked_permissions(permissions)
         self._specs = tuple([tool.spec for tool in self._tools.values()])
 
     @property
@@ -183,6 +187,11 @@ class Agent:
     async def __aexit__(self, *error: object) -> None:
         """Nothing to give back yet."""
 
+    @property
+    def permissions(self) -> tuple[Permission, ...]:
+        """Who is asked before this Agent's own calls run; `()` also when nothing is checked."""
+        return self._permissions or ()
+
     def copy(self, **changes: Any) -> Agent:
         """A new Agent with some settings replaced; the names are those of the constructor.
 
@@ -198,6 +207,7 @@ class Agent:
             "reporter": self._reporter,
             "human": self._human,
             "store": self._given_store,
+            "permissions": self._permissions,
             "name": self._name,
             "description": self._description,
         }
@@ -215,14 +225,14 @@ class Agent:
         refuse_blocking("agent.run", "agent.arun")
         loop = self._checked_sync_loop()
         actor = refuse_async_store("run", self._actor(starting=True))
-        start = prepared(actor, self._start(actor, prompt_or_state, loop))
+        start = prepared(actor, self._start(actor, prompt_or_state, loop), asynchronous=False)
         return complete(run(blocking, actor, start))
 
     async def arun(self, prompt_or_state: str | State, /) -> Any:
         """`run` without blocking the event loop."""
         loop = self._checked_async_loop()
         actor = self._actor(starting=True)
-        start = prepared(actor, self._start(actor, prompt_or_state, loop))
+        start = prepared(actor, self._start(actor, prompt_or_state, loop), asynchronous=True)
         token = enter_async_run()
         try:
             return await run(awaiting, actor, start)
@@ -351,18 +361,24 @@ class Agent:
         settings = None if starting else in_force(self)
         if settings is None:
             store = _store_of_environment() if self._store is None else self._store
-            settings = Settings(self.reporter, self.human, store)
+            settings = Settings(self.reporter, self.human, store, self._rules())
         return Actor(
             self._model,
             self._system,
             self._tools,
             settings.reporter,
             settings.store,
-            from_environment=self._store is None,
+            self._store is None,
+            settings.human,
+            settings.permissions,
         )
 
+    def _rules(self) -> tuple[Rule, ...] | None:
+        human = self.human
+        return None if self._permissions is None else tuple([Rule(each, human) for each in self._permissions])
+
     def _start(self, actor: Actor, prompt_or_state: object, loop: Loopable) -> Start:
-        scope = Run(self, Settings(actor.reporter, self.human, actor.store))
+        scope = Run(self, Settings(actor.reporter, actor.human, actor.store, actor.permissions))
         return Start(scope, state_for(prompt_or_state), self._info(), loop)
 
     def _info(self) -> AgentInfo:

@@ -17,7 +17,7 @@ from alpineagents.tools.base import Tool
 
 Loopable: TypeAlias = Callable[[Any, State], Any]
 
-SETTINGS = ("model", "system", "tools", "loop", "reporter", "human", "store", "name", "description")
+SETTINGS = ("model", "system", "tools", "loop", "reporter", "human", "store", "permissions", "name", "description")
 
 
 def check_call(args: tuple[Any, ...], settings: Mapping[str, Any]) -> None:

@@ -92,6 +92,7 @@ class Journal:
         sink: Where entries go, or `None` for a State in memory.
         saved: How many entries the sink has. loose: Whether the last of them may not have reached the disk.
         on_change: Hears of context changes, outside the lock.
+        human: Whom the Agent asks that worked on it last. linked: Whether any did.
         running: Whether a run is under way. compacting: Whether a model is writing a summary.
         loaded_run: The Agent of the last saved run, until the first run after loading compares it.
         origin: The Journal of the State this one was forked from. forked: That State's id, and how many entries came.
@@ -104,6 +105,8 @@ class Journal:
         self.saved = 0
         self.loose = False
         self.on_change: Callable[[ContextChange], None] | None = None
+        self.human: Any = None
+        self.linked = False
         self.running = False
         self.compacting = False
         self.loaded_run: AgentInfo | None = None

@@ -10,6 +10,7 @@ import contextvars
 from dataclasses import dataclass
 
 from alpineagents.human import Human
+from alpineagents.permissions import Rule
 from alpineagents.reporter import Reporter
 from alpineagents.store.base import Store
 
@@ -18,11 +19,12 @@ DATABASE_VARIABLE = "ALPINEAGENTS_DB"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Who hears of a run, who is asked, and where it is kept."""
+    """Who hears of a run, who is asked, where it is kept, and who is asked before its calls."""
 
     reporter: Reporter | None
     human: Human | None
     store: Store | None
+    permissions: tuple[Rule, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

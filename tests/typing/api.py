@@ -16,6 +16,7 @@ from alpineagents import (
     State,
     StateInfo,
     StateSnapshot,
+    Tool,
     ToolResultEntry,
     Usage,
     acompact_if_full,
@@ -24,7 +25,9 @@ from alpineagents import (
     tool,
     waiting_for_user,
 )
+from alpineagents.permissions import AllowByDefault, Allowed, DecidePermission, Denied, DenyByName
 from alpineagents.testing import FakeModel, tool_call
+from alpineagents.types import ToolCall
 
 
 class Echo(Model):
@@ -94,3 +97,12 @@ async def aask(agent: Agent, state: State) -> str:
     if await agent.aask_human(state, "Go on?", bool):
         return await agent.aask(state, "What is left to do?")
     return ""
+
+
+class OnlySmall(DecidePermission):
+    def check(self, state: State, call: ToolCall, tool: Tool) -> Allowed | Denied | None:
+        return Allowed() if call.args.get("grams") == 1 else Denied("Too heavy", stop=True)
+
+
+Agent(Echo(), permissions=[OnlySmall(), DenyByName(["drop_*"]), AllowByDefault()])
+Agent(Echo(), permissions=["drop_*"])  # type: ignore[list-item]

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from alpineagents.errors import error_text, explain, message_of
 from alpineagents.history import rules
 from alpineagents.history.entries import ContextChange
+from alpineagents.human import Human
 from alpineagents.journal import Journal
 from alpineagents.models.base import Model
+from alpineagents.permissions import Rule
 from alpineagents.reporter import Reporter
 from alpineagents.scope import DATABASE_VARIABLE
 from alpineagents.state import State, journal_of
@@ -28,6 +30,7 @@ class Actor:
     """An Agent's settings in force for one action.
 
     Attributes:
+        permissions: Who is asked before a call runs; `None`: nobody.
         from_environment: Whether `store` was named by the environment variable rather than by the Agent.
     """
 
@@ -37,10 +40,12 @@ class Actor:
     reporter: Reporter | None
     store: Store | None
     from_environment: bool = False
+    human: Human | None = None
+    permissions: tuple[Rule, ...] | None = None
 
 
 def link(actor: Actor, state: State) -> Journal:
-    """Make this Agent's Reporter the one that hears of the State's context changes."""
+    """Make this Agent's Reporter the one that hears of the State's context changes, and its Human the one it asks."""
     journal, reporter = journal_of(state), actor.reporter
 
     def tell(change: ContextChange) -> None:
@@ -48,6 +53,7 @@ def link(actor: Actor, state: State) -> Journal:
             reporter.on_context_change(state, change)
 
     journal.on_change = tell
+    journal.human, journal.linked = actor.human, True
     return journal
 
 

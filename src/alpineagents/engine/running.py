@@ -13,6 +13,7 @@ from alpineagents.history import rules
 from alpineagents.history.replay import fold
 from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
+from alpineagents.permissions import refuse_unaskable
 from alpineagents.scope import Run, enter_run, leave_run
 from alpineagents.state import State, journal_of
 from alpineagents.values.content import Message
@@ -48,18 +49,21 @@ class Start:
     loop: Callable[..., Any]
 
 
-def prepared(actor: Actor, start: Start) -> Start:
+def prepared(actor: Actor, start: Start, asynchronous: bool) -> Start:
     """The start, if nothing refuses the run; nothing is recorded yet.
 
     The public method calls this itself, because the warning names the line that called that method.
 
     Raises:
         ValueError: The State is finished, or kept in another store.
+        TypeError, NoHumanError: A permission could not be asked.
         ResumeWarning: A filter made it an exception.
     """
     journal = journal_of(start.state)
     rules.refuse_finished(journal.now, "run")
     refuse_other_store(actor, start.state)
+    for rule in actor.permissions or ():
+        refuse_unaskable(rule, asynchronous)
     if journal.loaded_run is not None:
         _compare(journal.loaded_run, start.info)
     return start

@@ -8,6 +8,7 @@ the others of its group have ended; any other exception ends the step at once, a
 from __future__ import annotations
 
 import asyncio
+import warnings
 
 from alpineagents.engine.actor import (
     Actor,
@@ -18,18 +19,20 @@ from alpineagents.engine.actor import (
     save_with_note,
 )
 from alpineagents.engine.calls import Ending, closing
+from alpineagents.engine.deciding import Ruling, ruling
 from alpineagents.engine.workers import Ended, Workers
-from alpineagents.errors import message_of
+from alpineagents.errors import PermissionWarning, explain, message_of
 from alpineagents.history import rules, wording
 from alpineagents.history.entries import ModelReplyEntry, ToolResultEntry
 from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
 from alpineagents.journal import Journal
+from alpineagents.permissions import Allowed, Denied, Rule
 from alpineagents.state import State, journal_of
 from alpineagents.tools.base import Tool
 from alpineagents.values.content import INVALID_ARGS_KEY, TRUNCATED_ARGS_MESSAGE, ToolCall, ToolResultContent
 from alpineagents.values.display import format_call
-from alpineagents.values.outcomes import ToolOutcome, ToolOutcomeKind
+from alpineagents.values.outcomes import StoppedByFinish, StoppedByPermission, ToolOutcome, ToolOutcomeKind
 from alpineagents.waiting import Wait
 
 # Winding up is tried again when an interrupt comes meanwhile; after this many the person is believed.
@@ -47,7 +50,10 @@ async def use_tools(wait: Wait, actor: Actor, state: State) -> None:
     link(actor, state)
     turn = _Turn(wait, actor, state)
     try:
-        usable = [(call, actor.tools[call.name]) for call in await turn.answer_unusable(calls)]
+        allowed = await turn.answer_unusable(calls)
+        if actor.permissions is not None:
+            allowed = await turn.decide(allowed, actor.permissions)
+        usable = [(call, actor.tools[call.name]) for call in allowed]
         await turn.run_together([(call, tool) for call, tool in usable if tool.parallel])
         await turn.run_in_order([(call, tool) for call, tool in usable if not tool.parallel])
     except BaseException as error:
@@ -98,6 +104,41 @@ class _Turn:
             self._tell_start(call)
             await self._record(Ended(call, Ending(text, ToolOutcomeKind.INPUT_ERROR)))
         return usable
+
+    async def decide(self, calls: list[ToolCall], permissions: tuple[Rule, ...]) -> list[ToolCall]:
+        """Have each call decided about before any tool runs; those that may run come back.
+
+        What was recorded is saved here: an approval is on record before what it approved begins.
+        """
+        before, allowed = len(self.journal.now.history), list[ToolCall]()
+        for call in calls:
+            found = await self._ruling(call, permissions)
+            if isinstance(found.verdict, Allowed):
+                allowed.append(call)
+                continue
+            await self._refuse(call, found)
+            if found.verdict is not None and found.verdict.stop:
+                return []
+        if len(self.journal.now.history) > before:
+            await save_point(self.wait, self.actor, self.state)
+        return allowed
+
+    async def _ruling(self, call: ToolCall, permissions: tuple[Rule, ...]) -> Ruling:
+        try:
+            return await ruling(self.wait, permissions, self.state, call, self.actor.tools[call.name])
+        except Exception as error:
+            await self.wait(self.journal.record, self.journal.arecord, rules.failure, error, call)
+            raise
+
+    async def _refuse(self, call: ToolCall, found: Ruling) -> None:
+        if found.verdict is None:
+            warnings.warn(PermissionWarning(_undecided(call)), stacklevel=2)
+        recorded = await self.wait(self.journal.record, self.journal.arecord, _refused, call, found)
+        for entry in recorded:
+            if isinstance(entry, ToolResultEntry) and self.actor.reporter is not None:
+                error = found.error if entry.outcome is ToolOutcomeKind.DENIED else None
+                outcome = ToolOutcome(entry.outcome, error, found.decided_by)
+                self.actor.reporter.on_tool_end(self.state, entry.call, entry.content, outcome)
 
     async def run_together(self, calls: list[tuple[ToolCall, Tool]]) -> None:
         """Run calls at the same time, and record each as it ends."""
@@ -205,6 +246,34 @@ class _Turn:
             # While one exception ends the step, a Reporter that raises again must not take its place.
             if not quietly:
                 raise
+
+
+def _undecided(call: ToolCall) -> str:
+    return explain(
+        f"no permission decided about {format_call(call)}, so it was denied",
+        f"allow {call.name} by a permission, or everything that nothing denies by AllowByDefault() at the end",
+        "permissions=[..., AllowByDefault()]",
+    )
+
+
+def _refused(now: Value, call: ToolCall, found: Ruling) -> Entries:
+    """What is recorded of a call that may not run; a stop closes the other calls of the turn and ends the run."""
+    if not _is_open(now, call):
+        return ()
+    reason = wording.NOBODY_ALLOWED if not isinstance(found.verdict, Denied) else found.verdict.reason
+    denied = ToolResultEntry(
+        content=reason, call=call, outcome=ToolOutcomeKind.DENIED, error=found.error, turn=now.turn
+    )
+    if not isinstance(found.verdict, Denied) or not found.verdict.stop:
+        return (denied,)
+    others = [
+        ToolResultEntry(content=wording.TURN_STOPPED, call=other, outcome=ToolOutcomeKind.CANCELLED, turn=now.turn)
+        for other in now.pending_calls
+        if other is not call
+    ]
+    stopped = StoppedByPermission(call, found.decided_by or "")
+    finished = isinstance(now.stopped, StoppedByFinish)  # what was decided before
+    return [denied, *others, *([] if finished else rules.stop(now, stopped))]
 
 
 def _ended(now: Value, call: ToolCall, ending: Ending) -> Entries:

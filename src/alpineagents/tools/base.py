@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from alpineagents.errors import explain
 from alpineagents.state import State
@@ -111,6 +111,8 @@ class Tool:
         TypeError: An argument of the wrong kind, or a name no tool may have.
         ValueError: Hints that contradict each other.
     """
+
+    describes_itself: ClassVar[bool] = False  # whether its hints are the word of somebody else, such as a server
 
     def __init__(  # noqa: PLR0913 - keyword-only, each one a fact about the tool
         self,
