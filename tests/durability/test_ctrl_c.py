@@ -7,6 +7,7 @@ import asyncio
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -188,8 +189,16 @@ def states() -> Iterator[State]:
         yield from [state] * PER_STATE
 
 
+def press_again(lost: sys.UnraisableHookArgs) -> None:
+    """Python drops an interrupt that comes in the callback of a weak reference; a person presses Ctrl+C once more."""
+    assert lost.exc_type is KeyboardInterrupt, lost
+    signal.setitimer(signal.ITIMER_REAL, 0.001)  # not from here: it would be dropped once more
+
+
 def live(path: Path, how: str, moments: int, seed: int) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, signal.default_int_handler)
+    sys.unraisablehook = press_again
     chance, at_work, reporter = random.Random(seed), AtWork(), Pairs()
     body, end = ENDS[how]
     with SqliteStore(path) as store:
