@@ -108,7 +108,11 @@ def is_at_rest(state: State) -> bool:
 
 def next_late(state: State) -> threading.Event:
     """Set when the next late result has been recorded."""
-    return next_recorded(state, lambda entry: isinstance(entry, ToolResultEntry) and entry.late)
+    return next_recorded(state, is_late)
+
+
+def is_late(entry: Any) -> bool:
+    return isinstance(entry, ToolResultEntry) and entry.late
 
 
 def next_recorded(state: State, wanted: Callable[[Any], bool]) -> threading.Event:

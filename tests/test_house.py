@@ -24,8 +24,9 @@ PORTS = {"store", "models", "tools", "permissions", "reporter", "human", "termin
 LAYERS: list[set[str]] = [  # a module imports from its own layer and from those before it
     {"errors", "values", "waiting"},
     {"history"},
-    {"journal", "state"},
+    {"children", "journal", "state"},
     PORTS,
+    {"importing"},
     {"engine"},
     {"loops", "blocks"},
     {"agent", "agent_checks"},

@@ -11,7 +11,9 @@ import pytest
 from runs import SECONDS, Heard, Nobody, Shelf, agent, call, fake, is_async, started, story, written
 
 from alpineagents import Agent, Message, State, Tool, loop
-from alpineagents.scope import Run, Settings, enter_run, in_force, leave_run
+from alpineagents.permissions import AllowByDefault, AllowByName, DenyByName
+from alpineagents.permissions import Rule as Asked
+from alpineagents.scope import Run, Settings, bounded, combined, enter_run, in_force, leave_run
 from alpineagents.testing import FakeModel
 
 Act = Callable[..., Any]
@@ -349,3 +351,43 @@ def test_the_sync_half_of_these_tests_may_call_sync_actions(act: Act) -> None:
 
     asynchronous = is_async(act)
     act(Agent(FakeModel(["a"]), reporter=None, human=None, loop=written(act, body)), "run", "Go")
+
+
+# Permissions of what runs inside a run
+
+BURN, SHRED = Asked(DenyByName(["burn"]), None), Asked(DenyByName(["shred"]), None)
+ALL, FILE = Asked(AllowByDefault(), None), Asked(AllowByName(["file"]), None)
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "together"),
+    [
+        (None, None, None),
+        (None, (FILE,), (FILE,)),
+        ((ALL, BURN), None, (ALL, BURN)),
+        ((ALL, BURN), (SHRED, FILE), (BURN, SHRED, FILE)),
+        ((BURN, SHRED, FILE), (), (BURN, SHRED)),
+    ],
+)
+def test_a_subagent_takes_over_all_permissions_or_the_denials(above: Any, own: Any, together: Any) -> None:
+    assert combined(above, own) == together
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "together"),
+    [
+        (None, None, None),
+        ((ALL,), None, None),
+        ((ALL,), (FILE,), (FILE,)),
+        ((ALL, BURN), (FILE,), (BURN, FILE)),
+        ((BURN, FILE), (), (BURN,)),
+    ],
+)
+def test_another_agent_inside_a_subagent_is_bound_by_the_denials_above(above: Any, own: Any, together: Any) -> None:
+    assert bounded(above, own) == together
+
+
+def test_another_agent_without_permissions_may_do_what_nothing_above_denies() -> None:
+    rules = bounded((FILE, BURN), None)
+    assert rules is not None
+    assert [repr(rule.permission) for rule in rules] == ["DenyByName(['burn'])", "AllowByDefault()"]

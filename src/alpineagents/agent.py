@@ -22,18 +22,31 @@ from alpineagents.agent_checks import (
     refuse_async_store,
 )
 from alpineagents.engine.actor import Actor
-from alpineagents.engine.asking import ask, ask_human, personal_question, question
+from alpineagents.engine.asking import PersonalQuestion, ask, ask_human, personal_question, question
 from alpineagents.engine.compacting import compact
 from alpineagents.engine.running import Start, prepared, run, state_for
+from alpineagents.engine.subagents import AgentTool, Runner
 from alpineagents.engine.think import think
 from alpineagents.engine.use_tools import use_tools
 from alpineagents.errors import explain
 from alpineagents.human import Human, check_human
 from alpineagents.loops import adefault_loop, default_loop, is_async_loop
 from alpineagents.models.base import Model, identity
-from alpineagents.permissions import Permission, Rule, checked_permissions
+from alpineagents.permissions import Permission, Rule, checked_permissions, refuse_unaskable
 from alpineagents.reporter import Reporter, check_reporter
-from alpineagents.scope import DATABASE_VARIABLE, Run, Settings, in_force
+from alpineagents.scope import (
+    DATABASE_VARIABLE,
+    Calling,
+    Run,
+    Settings,
+    bounded,
+    bounds_here,
+    calling_here,
+    combined,
+    denials,
+    heard_outside,
+    in_force,
+)
 from alpineagents.state import State, journal_of
 from alpineagents.store.base import Store
 from alpineagents.store.sqlite import SqliteStore
@@ -68,17 +81,17 @@ class Agent:
     Args:
         model: A `Model`.
         system: The system prompt.
-        tools: `@tool` functions and methods, `Tool` objects, objects with `@tool` methods.
+        tools: `@tool` functions and methods, `Tool` objects, objects with `@tool` methods; Agents, as subagents.
         loop: A function `(agent, state)`; `default_loop` when left out.
         reporter: Hears of every step; the process's `Terminal` when left out, nobody with `None`.
         human: Answers questions; the process's `Terminal` when left out, nobody with `None`.
         store: A `Store`, or the path of an SQLite file. Without one, the file named by the environment variable
             `ALPINEAGENTS_DB`, else memory only.
         permissions: Who is asked before a tool call runs; what nobody allows is denied. With `None` every call runs.
-        name, description: What it is called in listings, and what it does.
+        name, description: What it is called in listings, and what it does; for a subagent, what the model reads of it.
     Raises:
         TypeError: A setting of a wrong kind.
-        ValueError: Two tools with one name, or an empty path.
+        ValueError: Two tools with one name, an empty path, or an Agent in `tools` without a name or description.
 
     Example:
         agent = Agent(model, tools=[read_file], store="runs.db")
@@ -110,7 +123,7 @@ class Agent:
         self._name = checked_text("name", name)
         self._description = checked_text("description", description)
         self._given_tools = read_once(tools)
-        self._tools = tool_map(collect(self._given_tools))
+        self._tools = tool_map(collect(self._given_tools, _subagents))
         self._loop = checked_loop(loop)
         if reporter is not DEFAULT and reporter is not None:
             check_reporter(reporter)
@@ -219,20 +232,26 @@ class Agent:
         Returns:
             What the loop returns; for `@loop` functions `state.answer`.
         Raises:
-            TypeError: Neither a prompt nor a State; an async loop or store; called on the event loop of an async run.
+            TypeError: Neither a prompt nor a State; an async loop, store or permission; called on the event loop of an
+                async run.
+            NoHumanError: A permission asks a person, and there is nobody.
             ValueError: A blank prompt, a finished State, one that is being run, or one kept in another store.
         """
         refuse_blocking("agent.run", "agent.arun")
         loop = self._checked_sync_loop()
-        actor = refuse_async_store("run", self._actor(starting=True))
-        start = prepared(actor, self._start(actor, prompt_or_state, loop), asynchronous=False)
+        calling = calling_here()
+        actor = refuse_async_store("run", self._actor_of_run(calling))
+        refuse_unaskable(actor.settings.permissions, asynchronous=False)
+        start = prepared(actor, self._start(actor, prompt_or_state, loop, calling))
         return complete(run(blocking, actor, start))
 
     async def arun(self, prompt_or_state: str | State, /) -> Any:
         """`run` without blocking the event loop."""
         loop = self._checked_async_loop()
-        actor = self._actor(starting=True)
-        start = prepared(actor, self._start(actor, prompt_or_state, loop), asynchronous=True)
+        calling = calling_here()
+        actor = self._actor_of_run(calling)
+        refuse_unaskable(actor.settings.permissions, asynchronous=True)
+        start = prepared(actor, self._start(actor, prompt_or_state, loop, calling))
         token = enter_async_run()
         try:
             return await run(awaiting, actor, start)
@@ -307,12 +326,12 @@ class Agent:
             NoHumanError: The Agent has `human=None`.
         """
         refuse_blocking("agent.ask_human", "agent.aask_human")
-        state, asked = checked_state("ask_human", state), personal_question(self._human_in_force(), prompt, returns)
+        state, asked = checked_state("ask_human", state), self._personal_question(prompt, returns)
         return complete(ask_human(blocking, self._actor(), state, asked))
 
     async def aask_human(self, state: State, prompt: str, returns: Any = str) -> Any:
         """`ask_human` without blocking the event loop."""
-        state, asked = checked_state("aask_human", state), personal_question(self._human_in_force(), prompt, returns)
+        state, asked = checked_state("aask_human", state), self._personal_question(prompt, returns)
         return await ask_human(awaiting, self._actor(), state, asked)
 
     def compact(self, state: State, instructions: str | None = None) -> None:
@@ -349,37 +368,64 @@ class Agent:
         return context_tokens(journal_of(state).now.messages, self._overhead)
 
     @functools.cached_property
+    def _as_tool(self) -> AgentTool:
+        """The tool that this Agent is for others, always the same object."""
+        is_default = self._loop is default_loop
+        is_async = is_async_loop(self._loop)
+        runner = Runner(self.run, self.arun, sync=not is_async, asynchronous=is_async or is_default)
+        return AgentTool(self._name, self._description, runner)
+
+    @functools.cached_property
     def _overhead(self) -> int:
         return request_overhead(self._system, self._specs)
 
-    def _human_in_force(self) -> Human | None:
+    def _personal_question(self, prompt: object, returns: Any) -> PersonalQuestion:
         settings = in_force(self)
-        return self.human if settings is None else settings.human
-
-    def _actor(self, starting: bool = False) -> Actor:
-        """What an action works with: inside a run of this Agent the settings of that run, else its own."""
-        settings = None if starting else in_force(self)
         if settings is None:
-            store = _store_of_environment() if self._store is None else self._store
-            settings = Settings(self.reporter, self.human, store, self._rules())
-        return Actor(
-            self._model,
-            self._system,
-            self._tools,
-            settings.reporter,
-            settings.store,
-            self._store is None,
-            settings.human,
-            settings.permissions,
+            return personal_question(self.human, False, prompt, returns)
+        return personal_question(settings.human, settings.human_inherited, prompt, returns)
+
+    def _actor(self) -> Actor:
+        """What an action works with: inside a run of this Agent the settings of that run, else its own."""
+        settings = in_force(self)
+        if settings is None:
+            settings = self._settings(bounds_here())
+        return self._acting(settings, heard_outside(settings.reporter))
+
+    def _actor_of_run(self, calling: Calling | None) -> Actor:
+        """What a run works with; one in a tool call takes over from the run above."""
+        settings = self._settings(bounds_here()) if calling is None else self._settings_below(calling.settings)
+        return self._acting(settings, settings.reporter)
+
+    def _acting(self, settings: Settings, reporter: Reporter | None) -> Actor:
+        return Actor(self._model, self._system, self._tools, reporter, settings.store, settings)
+
+    def _settings(self, bounds: tuple[Rule, ...]) -> Settings:
+        human, given = self.human, self._store is not None
+        store = self._store if given else _store_of_environment()
+        permissions = bounded(bounds, self._rules(human))
+        return Settings(self.reporter, human, store, permissions, bounds, from_environment=not given)
+
+    def _settings_below(self, above: Settings) -> Settings:
+        inherited = self._human is DEFAULT
+        human = above.human if inherited else self._human
+        return Settings(
+            above.reporter if self._reporter is DEFAULT else self._reporter,
+            human,
+            above.store if self._store is None else self._store,
+            combined(above.permissions, self._rules(human, inherited)),
+            denials(above.permissions),
+            human_inherited=inherited,
+            from_environment=above.from_environment and self._store is None,
         )
 
-    def _rules(self) -> tuple[Rule, ...] | None:
-        human = self.human
-        return None if self._permissions is None else tuple([Rule(each, human) for each in self._permissions])
+    def _rules(self, human: Human | None, inherited: bool = False) -> tuple[Rule, ...] | None:
+        if self._permissions is None:
+            return None
+        return tuple([Rule(each, human, inherited) for each in self._permissions])
 
-    def _start(self, actor: Actor, prompt_or_state: object, loop: Loopable) -> Start:
-        scope = Run(self, Settings(actor.reporter, actor.human, actor.store, actor.permissions))
-        return Start(scope, state_for(prompt_or_state), self._info(), loop)
+    def _start(self, actor: Actor, prompt_or_state: object, loop: Loopable, calling: Calling | None) -> Start:
+        return Start(Run(self, actor.settings), state_for(prompt_or_state), self._info(), loop, calling)
 
     def _info(self) -> AgentInfo:
         digest = (
@@ -411,7 +457,7 @@ class Agent:
     def _shown(self, tools: Iterable[Any] | None) -> tuple[ToolSpec, ...]:
         if tools is None:
             return self._specs
-        shown = collect(tools)
+        shown = collect(tools, _subagents)
         for tool in shown:
             own = self._tools.get(tool.name)
             if own is None or not same_tool(own, tool):
@@ -427,6 +473,11 @@ class Agent:
     def __repr__(self) -> str:
         name = "" if self._name is None else f"name={self._name!r}, "
         return f"Agent({name}model={identity(self._model)!r}, tools=[{', '.join(self._tools)}])"
+
+
+def _subagents(item: object) -> list[Tool] | None:
+    """The tool of an item of `tools=` that is an Agent."""
+    return [item._as_tool] if isinstance(item, Agent) else None  # noqa: SLF001  # that of the class above
 
 
 def _store_of_environment() -> Store | None:

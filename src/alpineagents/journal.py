@@ -19,6 +19,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from alpineagents.children import Family
 from alpineagents.errors import MovedOnError, explain
 from alpineagents.history.entries import ContextChange
 from alpineagents.history.replay import step
@@ -84,6 +85,13 @@ class Sink(Protocol):
         ...
 
 
+class Opener(Protocol):
+    """Where subagents are opened from that are not in memory: a Store."""
+
+    def load(self, state_id: str) -> Any: ...
+    async def aload(self, state_id: str) -> Any: ...
+
+
 class Journal:
     """A lock, the current value, and the sink of one State.
 
@@ -96,6 +104,8 @@ class Journal:
         running: Whether a run is under way. compacting: Whether a model is writing a summary.
         loaded_run: The Agent of the last saved run, until the first run after loading compares it.
         origin: The Journal of the State this one was forked from. forked: That State's id, and how many entries came.
+        children: The States of its subagents that ran in this process, by id. opener: Where the others are opened from.
+        families: Which of its open calls started which.
         edits: The turns of `edit_extra_data`.
     """
 
@@ -112,6 +122,9 @@ class Journal:
         self.loaded_run: AgentInfo | None = None
         self.origin: Journal | None = None
         self.forked: tuple[str, int] | None = None
+        self.children: dict[str, Any] = {}
+        self.opener: Opener | None = None
+        self.families: list[Family] = []
         self.edits = threading.RLock()
         self._broken: MovedOnError | None = None
         self._lock = threading.RLock()

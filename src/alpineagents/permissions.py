@@ -9,10 +9,11 @@ opinion. What nobody allows is denied.
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 from alpineagents.errors import NoHumanError, explain, shown
 from alpineagents.history import rules
@@ -21,6 +22,7 @@ from alpineagents.state import State, journal_of
 from alpineagents.tools.base import Tool
 from alpineagents.values.content import ToolCall
 from alpineagents.values.display import format_call
+from alpineagents.values.frozen import answer_form
 from alpineagents.waiting import Wait, awaiting, blocking, complete, in_thread
 
 _DECLINED = "The user declined this call. Wait for their next message."
@@ -74,8 +76,6 @@ class Permission:
         TypeError: The class is of no kind or of several, or has neither method.
     """
 
-    verdicts: ClassVar[tuple[type, ...]] = ()
-
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         kinds = [kind.__name__ for kind in KINDS if issubclass(cls, kind)]
         if len(kinds) != 1:
@@ -107,19 +107,13 @@ class Permission:
 class DenyPermission(Permission):
     """Denies, or has no opinion. Asked before all others."""
 
-    verdicts = (Denied,)
-
 
 class AllowPermission(Permission):
     """Allows, or has no opinion."""
 
-    verdicts = (Allowed,)
-
 
 class DecidePermission(Permission):
     """Allows, denies, or has no opinion."""
-
-    verdicts = (Allowed, Denied)
 
 
 KINDS = (DenyPermission, AllowPermission, DecidePermission)
@@ -261,57 +255,94 @@ class DecideByHuman(DecidePermission):
 
     async def _decided(self, wait: Wait, state: State, call: ToolCall, tool: Tool) -> Verdict:
         person, question = self._person(state), self.question(call, tool)
+        if not isinstance(question, str):  # any subclass may write its own
+            problem = f"{self!r}: question returned {shown(question)}, which is not a str"
+            raise TypeError(explain(problem, "return the text the person reads", "return f'Run {call.name}?'"))
         answer = await wait(ask_person, aask_person, person, state, question, Literal["yes", "no"])
         journal = journal_of(state)
-        await wait(journal.record, journal.arecord, rules.asked, "human", question, answer)
+        await wait(journal.record, journal.arecord, rules.asked, "human", question, _recorded(answer))
         return Allowed() if answer == "yes" else Denied(_DECLINED, stop=True)
 
     def _person(self, state: State) -> object:
         if self.human is not None:
             return self.human
         asking, journal = _asking.get(), journal_of(state)
-        if asking is None and not journal.linked:
+        rule = asking.rule if asking is not None and asking.state is state else None
+        if rule is None and not journal.linked:
             problem = f"{self!r}: no Agent has worked on this State, so there is nobody to ask"
             raise ValueError(explain(problem, "give the permission a person", "DecideByHuman(human=Terminal())"))
-        person = journal.human if asking is None else asking.human
+        person = journal.human if rule is None else rule.human
         if person is None:
-            raise NoHumanError(nobody(self))
+            raise NoHumanError(_nobody(self, rule is not None and rule.inherited))
         return person
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'' if self.human is None else f'human={_human_text(self.human)}'})"
 
 
+def _recorded(answer: object) -> Any:
+    """An answer as history keeps it: what anybody says is recorded, if need be as its `repr`."""
+    try:
+        return answer_form(answer, "answer")
+    except Exception:  # besides TypeError whatever the conversion of somebody's class raises
+        return shown(answer, sys.maxsize)
+
+
 def _human_text(human: object) -> str:
     return f"{type(human).__name__}()" if type(human).__repr__ is object.__repr__ else repr(human)
 
 
-def nobody(permission: Permission) -> str:
-    """The message of the `NoHumanError` of a permission that has nobody to ask."""
+def nobody(problem: str, inherited: bool) -> str:
+    """The message of a `NoHumanError`.
+
+    Args:
+        inherited: Whether the Agent is a subagent's that was given no person itself.
+    """
+    who = "the Agent has human=None"
+    fix = "give it one, or leave human= out to ask at the terminal"
+    if inherited:
+        who = "this subagent was given no human, and the run that started it has human=None"
+        fix = "give a human to one of the two Agents"
     return explain(
-        f"{permission!r} has nobody to ask: the Agent has human=None",
-        "give the Agent or the permission a person, or decide without one",
-        "agent.copy(human=Terminal())",
+        f"{problem}: {who}",
+        f"{fix}; in a test give answers",
+        'agent.copy(human=FakeHuman(["yes"]))    # from alpineagents.testing import FakeHuman',
     )
 
 
+def _nobody(permission: Permission, inherited: bool) -> str:
+    return nobody(f"{permission!r} has nobody to ask", inherited)
+
+
 class Rule(NamedTuple):
-    """A permission, and the person of the Agent that wrote it."""
+    """A permission, and the person of the Agent that wrote it.
+
+    Attributes:
+        inherited: Whether that person is the one of the run above.
+    """
 
     permission: Permission
     human: Human | None
+    inherited: bool = False
 
 
-# Whose permission is being asked; a check on a worker thread sees it too.
-_asking: contextvars.ContextVar[Rule | None] = contextvars.ContextVar("asking", default=None)
+class Asking(NamedTuple):
+    """Which permission is being asked, about a call of which State: a run that a check starts is about another one."""
+
+    rule: Rule
+    state: State
 
 
-def enter_check(rule: Rule) -> contextvars.Token[Rule | None]:
+# A check on a worker thread sees it too.
+_asking: contextvars.ContextVar[Asking | None] = contextvars.ContextVar("asking", default=None)
+
+
+def enter_check(asking: Asking) -> contextvars.Token[Asking | None]:
     """Say which permission is being asked."""
-    return _asking.set(rule)
+    return _asking.set(asking)
 
 
-def leave_check(token: contextvars.Token[Rule | None]) -> None:
+def leave_check(token: contextvars.Token[Asking | None]) -> None:
     """Take back `enter_check`."""
     _asking.reset(token)
 
@@ -324,21 +355,24 @@ def is_async_only(permission: Permission) -> bool:
     return cls.check is Permission.check
 
 
-def refuse_unaskable(rule: Rule, asynchronous: bool) -> None:
+def refuse_unaskable(rules: tuple[Rule, ...] | None, asynchronous: bool) -> None:
     """Refuse a run before it starts, if one of its permissions could not be asked.
 
     Raises:
         TypeError: A sync run has a permission, or a person to ask, that works only asynchronously.
         NoHumanError: A permission asks a person, and there is nobody.
     """
-    permission, human = rule
-    if is_async_only(permission) and not asynchronous:
-        raise TypeError(_only_async(permission))
-    if not isinstance(permission, DecideByHuman):
-        return
-    person = human if permission.human is None else permission.human
+    for rule in rules or ():
+        if is_async_only(rule.permission) and not asynchronous:
+            raise TypeError(_only_async(rule.permission))
+        if isinstance(rule.permission, DecideByHuman):
+            _check_person(rule.permission, rule, asynchronous)
+
+
+def _check_person(permission: DecideByHuman, rule: Rule, asynchronous: bool) -> None:
+    person = rule.human if permission.human is None else permission.human
     if person is None:
-        raise NoHumanError(nobody(permission))
+        raise NoHumanError(_nobody(permission, rule.inherited))
     asks_itself = type(permission).check is DecideByHuman.check
     if not asynchronous and asks_itself and not can_ask(person):
         raise TypeError(

@@ -11,13 +11,13 @@ from typing import Any, NoReturn, Self, cast
 
 from alpineagents.errors import explain, shown
 from alpineagents.history import rules
-from alpineagents.history.entries import ContextChangeEntry, HistoryEntry
+from alpineagents.history.entries import ContextChangeEntry, HistoryEntry, ToolResultEntry
 from alpineagents.history.printed import printed
 from alpineagents.history.replay import fold
 from alpineagents.history.rules import Entries
 from alpineagents.history.snapshot import StateSnapshot, snapshot_of
 from alpineagents.history.value import EMPTY
-from alpineagents.journal import Journal
+from alpineagents.journal import Journal, Opener
 from alpineagents.values.content import Message, ToolCall
 from alpineagents.values.frozen import FrozenDict, thaw
 from alpineagents.values.outcomes import Stopped
@@ -257,7 +257,49 @@ class State:
         journal = Journal(now)
         journal.origin = self._journal
         journal.forked = (self._id, len(now.history))
+        journal.children = dict(self._journal.children)
+        journal.opener = self._journal.opener
         return state_of(secrets.token_hex(16), journal)
+
+    def child(self, child_id: str) -> State:
+        """The State of a subagent that one of this State's tool calls started.
+
+        Returns:
+            The very State the run used, if it ran in this process; otherwise a new one from the store, at every call.
+        Raises:
+            KeyError: No call of this State started it; a subagent's own subagents are opened from that one's State.
+            ValueError: It is in no store.
+            LookupError: It is in another store than this State.
+            TypeError: The store works only asynchronously.
+        """
+        found = self._journal.children.get(child_id)
+        return self._opener(child_id).load(child_id) if found is None else found
+
+    async def achild(self, child_id: str) -> State:
+        """`child` without blocking the event loop."""
+        found = self._journal.children.get(child_id)
+        return await self._opener(child_id).aload(child_id) if found is None else found
+
+    def _opener(self, child_id: object) -> Opener:
+        journal = self._journal
+        known = [entry.child_ids for entry in journal.now.history if isinstance(entry, ToolResultEntry)]
+        if not any([child_id in ids for ids in known]):
+            raise KeyError(
+                explain(
+                    f"no tool call of State {self._id!r} started a State {shown(child_id)}",
+                    "take an id from child_ids of a tool result; open a subagent's own subagents from its State",
+                    "state.child(id).child(id_of_its_child)",
+                )
+            )
+        if journal.opener is None:
+            raise ValueError(
+                explain(
+                    f"the subagent {shown(child_id)} is neither in memory nor in a store",
+                    "keep the runs in a store",
+                    'Agent(..., store="runs.db")',
+                )
+            )
+        return journal.opener
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -308,6 +310,36 @@ def test_a_coroutine_is_no_verdict_and_is_closed(act: Act) -> None:
         done(act, [T1], [Forgot()])
 
 
+def test_a_permission_may_keep_what_it_likes(act: Act) -> None:
+    class Counting(AllowPermission):
+        def __init__(self) -> None:
+            self.verdicts: list[Any] = []
+
+        def check(self, state: State, call: Any, tool: Any) -> Allowed:
+            return Allowed()
+
+    assert outcomes(done(act, [T1], [Counting()])) == {"t1": "done"}
+
+
+def test_only_the_permission_that_denies_has_to_say_what_it_is(act: Act) -> None:
+    class Speechless(SaysYes):
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    assert outcomes(done(act, [T1, T2], [Speechless(Allowed()), SaysNo()])) == {"t1": "done", "t2": "done"}
+
+
+def test_a_sync_run_checks_on_its_thread_and_an_async_run_beside_its_loop(act: Act) -> None:
+    threads = list[threading.Thread]()
+
+    def decide(state: State, call: ToolCall, tool: Any) -> Any:
+        threads.append(threading.current_thread())
+        return Allowed()
+
+    done(act, [T1], [Says(decide)])
+    assert (threads[0] is threading.current_thread()) is not is_async(act)
+
+
 # People
 
 
@@ -376,6 +408,68 @@ def test_when_the_approval_cannot_be_saved_nothing_runs(act: Act) -> None:
     assert ran == []
 
 
+class Odd(Human):
+    """Answers what is no JSON."""
+
+    def ask(self, state: State, prompt: str, returns: Any = str) -> Any:
+        return self
+
+    def __repr__(self) -> str:
+        return "<odd>"
+
+
+def test_any_answer_but_yes_declines_and_is_saved(act: Act, tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "runs.db") as store:
+        state = started(id="s")
+        act(agent([T1], tools=TOOLS, store=store, human=Odd(), permissions=[DecideByHuman()]), "run", state)
+        [asked] = [entry.content for entry in state.history if entry.kind == "human"]
+        assert (asked.answer, outcomes(state)) == ("<odd>", {"t1": "denied"})
+        assert store.load("s").snapshot() == state.snapshot()
+
+
+def test_a_question_that_is_no_text_is_refused_before_anybody_is_asked(act: Act) -> None:
+    class Numbered(DecideByHuman):
+        def question(self, call: ToolCall, tool: Any) -> Any:
+            return 3
+
+    with pytest.raises(TypeError, match="question returned 3"):
+        done(act, [T1], [Numbered(Nobody())])
+
+
+def test_a_run_that_a_check_starts_asks_its_own_person_by_hand(act: Act) -> None:
+    theirs, aside = FakeHuman(["yes"]), started("Aside")
+
+    def decide(state: State, call: ToolCall, tool: Any) -> Any:
+        agent("Hello", human=theirs).think(aside)
+        return DecideByHuman().check(aside, call, tool)
+
+    done(act, [T1], [Says(decide)], human=Nobody())
+    assert theirs.questions == ['Run look(shelf="A")?']
+
+
+def test_cancelling_a_run_while_a_person_thinks_closes_its_calls() -> None:
+    asked = asyncio.Event()
+
+    class Slow(Human):
+        async def aask(self, state: State, prompt: str, returns: Any = str) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+    async def cancelled() -> None:
+        run = asyncio.create_task(made.arun(state))
+        await asked.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError) as raised:
+            await run
+        assert not hasattr(raised.value, "__notes__")
+
+    state = started()
+    made = agent([T1, T2], tools=TOOLS, human=Slow(), permissions=[DecideByHuman()])
+    asyncio.run(cancelled())
+    assert turn(state)[0].startswith("error: CancelledError")
+    assert outcomes(state) == {"t1": "interrupted", "t2": "interrupted"}
+
+
 class Alone(Human):
     async def aask(self, state: State, prompt: str, returns: Any = str) -> Any:
         return "yes"
@@ -422,6 +516,11 @@ def test_what_could_not_be_asked_is_refused_before_the_run(
         assert state.snapshot() is before
 
 
+def test_it_is_refused_before_the_prompt_is_looked_at(act: Act) -> None:
+    with pytest.raises(NoHumanError, match="FakeHuman"):
+        act(agent(permissions=[DecideByHuman()]), "run", "")
+
+
 def test_by_hand_it_is_refused_when_the_call_is_checked(act: Act) -> None:
     state = started()
     made = agent([T2], tools=TOOLS, permissions=[DecideByHuman()])
@@ -459,6 +558,24 @@ def test_a_finish_in_a_check_is_what_stopped_the_run(act: Act) -> None:
     assert isinstance(state.stopped, StoppedByFinish)
     assert [line for line in story(state) if line.startswith("stop")] == ["stop: stopped by finish"]
     assert outcomes(state) == {"t1": "denied", "t2": "cancelled"}
+
+
+def test_a_finish_after_a_stop_takes_its_place(act: Act) -> None:
+    def body(made: Any, state: State) -> Any:
+        yield made, "think", state
+        yield made, "use_tools", state
+        state.finish("enough")
+
+    state = started()
+    act(agent([T1], tools=TOOLS, permissions=[Says(Denied("no", stop=True))], loop=written(act, body)), "run", state)
+    assert state.stopped == StoppedByFinish("enough")
+
+
+@pytest.mark.refused_by_providers
+def test_a_stop_closes_each_of_two_calls_that_are_one_object(act: Act) -> None:
+    state = done(act, [T1, T1], [SaysNo(Denied("no", stop=True))])
+    assert turn(state)[:2] == ["look denied: no", "look cancelled: (not run: the user stopped this turn)"]
+    assert state.pending_calls == ()
 
 
 def test_an_exception_after_a_stop_withdraws_it(act: Act) -> None:
@@ -504,6 +621,13 @@ def test_another_exception_ends_the_run_with_a_note(act: Act, error: Exception) 
         f"label aborted: (aborted: {name})",
     ]
     assert is_at_rest(state)
+
+
+def test_a_stop_iteration_in_a_check_is_recorded_once_as_what_it_is(act: Act) -> None:
+    state = started()
+    with pytest.raises((StopIteration, RuntimeError)):
+        act(agent([T1], tools=TOOLS, permissions=[Says(StopIteration("over"))]), "run", state)
+    assert turn(state) == ["error of look: StopIteration: over", "look aborted: (aborted: StopIteration)"]
 
 
 def test_ctrl_c_in_a_check_closes_the_calls_as_interrupted(act: Act) -> None:

@@ -289,6 +289,27 @@ def test_a_run_whose_process_died_was_interrupted(content: list[Any]) -> None:
     assert row(holding(repaired(state)), "SELECT how_ended FROM runs") == ("interrupted",)
 
 
+def test_a_call_that_another_ones_exception_closed_ends_a_run_as_failed() -> None:
+    state = h.started()
+    h.run_start(state)
+    h.think(state, h.READ, h.LIST)
+    h.fail(state, error := OSError("gone"), h.READ)
+    h.result(state, h.LIST, "a.py")
+    h.end_of_run(state, error)
+    assert state.history[-1].outcome == "aborted"
+    assert row(holding(state), "SELECT how_ended FROM runs") == ("failed",)
+
+
+def test_a_run_whose_loop_returns_behind_an_answer_has_answered() -> None:
+    state = h.started()
+    h.run_start(state)
+    h.think(state, "Done")
+    answered_at = state.history[-1].at.isoformat(timespec="microseconds")
+    assert row(holding(state), "SELECT how_ended, ended_at FROM runs") == ("answered", answered_at)
+    h.request(state)
+    assert row(holding(state), "SELECT how_ended, ended_at FROM runs") == (None, None)
+
+
 def test_a_withdrawn_reason_does_not_end_a_run() -> None:
     state = h.started()
     h.run_start(state)
@@ -355,9 +376,19 @@ def test_a_subagent_whose_parent_is_not_in_the_file_is_a_root() -> None:
     assert rows(holding(subagent("gone", "b")), "SELECT root_id, depth FROM subagent_tree") == [("b", 0)]
 
 
-def test_parents_in_a_circle_do_not_hang_the_tree() -> None:
-    connection = holding(subagent("b", "a"), subagent("a", "b"), State(id="c"))
-    assert rows(connection, "SELECT state_id FROM subagent_tree") == [("c",)]
+def test_parents_in_a_circle_and_all_below_them_are_in_the_tree_once() -> None:
+    connection = holding(subagent("c", "a"), subagent("a", "b"), subagent("b", "c"), subagent("c", "d"), State(id="e"))
+    assert rows(connection, "SELECT root_id, state_id, depth, path FROM subagent_tree ORDER BY path") == [
+        ("a", "a", 0, "a"),
+        ("a", "b", 1, "a/b"),
+        ("a", "c", 2, "a/b/c"),
+        ("a", "d", 3, "a/b/c/d"),
+        ("e", "e", 0, "e"),
+    ]
+
+
+def test_a_subagent_that_is_its_own_parent_is_a_root() -> None:
+    assert rows(holding(subagent("a", "a")), "SELECT root_id, depth FROM subagent_tree") == [("a", 0)]
 
 
 # errors, exchanges

@@ -15,9 +15,9 @@ from alpineagents.cli.files import file_argument, reading
 from alpineagents.cli.output import Column, for_person, format_options, one_line, write_rows, write_table
 from alpineagents.history import clock
 from alpineagents.history.codec_checks import time_text
+from alpineagents.store.status import STATUSES, stale_before
 from alpineagents.values.display import short as short_text
 
-STALE_AFTER = timedelta(minutes=10)
 UNKNOWN = "-"
 SHORT_ID = 12
 MESSAGE_LENGTH = 100
@@ -36,7 +36,6 @@ _COLORS = {
     "failed": "red",
     "interrupted": "magenta",
 }
-STATUSES = [*_COLORS, "idle"]
 COLUMNS = [
     Column("id"),
     Column("status", color=_COLORS.get),
@@ -91,7 +90,7 @@ def list_command(  # noqa: PLR0913  # the options of the command
             queries.runs(
                 connection,
                 number=number,
-                stale_before=time_text(clock.now() - STALE_AFTER),
+                stale_before=stale_before(clock.now()),
                 status=status,
                 agent=agent,
                 since=time_text(since) if since else None,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-# What does not depend on the time is stored; whether an open run is still going on is said when it is read.
-_STATUS = "CASE WHEN status = 'open' THEN iif(updated_at < :stale_before, 'stalled', 'running') ELSE status END"
+from alpineagents.store.status import STATUS_NOW
 
 # A run is a State that no other one in the file started.
 _RUNS = f"""
 WITH RECURSIVE chosen(id) AS (
     SELECT id FROM states run
     WHERE NOT EXISTS (SELECT 1 FROM states parent WHERE parent.id = run.parent_id)
-        AND (:status IS NULL OR {_STATUS} = :status)
+        AND (:status IS NULL OR {STATUS_NOW} = :status)
         AND (:agent IS NULL OR agent = :agent)
         AND (:since IS NULL OR created_at >= :since)
     ORDER BY created_at DESC, rowid DESC
@@ -24,7 +23,7 @@ tree(id) AS (
     UNION
     SELECT child.id FROM states child JOIN tree ON :subagents AND child.parent_id = tree.id
 )
-SELECT id, parent_id, {_STATUS} AS status, first_message, agent, model, turn, input_tokens, output_tokens,
+SELECT id, parent_id, {STATUS_NOW} AS status, first_message, agent, model, turn, input_tokens, output_tokens,
     cache_read_tokens, cache_write_tokens, cost, error_count, created_at, updated_at
 FROM states WHERE id IN (SELECT id FROM tree)
 ORDER BY created_at DESC, rowid DESC

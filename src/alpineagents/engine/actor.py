@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from alpineagents.errors import error_text, explain, message_of
 from alpineagents.history import rules
 from alpineagents.history.entries import ContextChange
-from alpineagents.human import Human
 from alpineagents.journal import Journal
 from alpineagents.models.base import Model
-from alpineagents.permissions import Rule
 from alpineagents.reporter import Reporter
-from alpineagents.scope import DATABASE_VARIABLE
+from alpineagents.scope import DATABASE_VARIABLE, Settings, outside_calls
 from alpineagents.state import State, journal_of
 from alpineagents.store.base import Store
 from alpineagents.store.saving import check_bound, save
@@ -30,8 +28,8 @@ class Actor:
     """An Agent's settings in force for one action.
 
     Attributes:
-        permissions: Who is asked before a call runs; `None`: nobody.
-        from_environment: Whether `store` was named by the environment variable rather than by the Agent.
+        reporter: Who hears of this action. store: Where it is saved, if it is.
+        settings: All of the run that the action is part of, or of the Agent; subagents take over from these.
     """
 
     model: Model
@@ -39,9 +37,7 @@ class Actor:
     tools: Mapping[str, Tool]
     reporter: Reporter | None
     store: Store | None
-    from_environment: bool = False
-    human: Human | None = None
-    permissions: tuple[Rule, ...] | None = None
+    settings: Settings
 
 
 def link(actor: Actor, state: State) -> Journal:
@@ -50,10 +46,10 @@ def link(actor: Actor, state: State) -> Journal:
 
     def tell(change: ContextChange) -> None:
         if reporter is not None:
-            reporter.on_context_change(state, change)
+            outside_calls(reporter.on_context_change, state, change)
 
     journal.on_change = tell
-    journal.human, journal.linked = actor.human, True
+    journal.human, journal.linked = actor.settings.human, True
     return journal
 
 
@@ -77,7 +73,7 @@ async def save_point(wait: Wait, actor: Actor, state: State) -> None:
     try:
         await save(wait, actor.store, state)
     except ValueError as error:
-        if actor.from_environment and journal.sink is None:
+        if actor.settings.from_environment and journal.sink is None:
             raise ValueError(
                 explain(f"{error}", f"or unset {DATABASE_VARIABLE}, which has this run recorded there")
             ) from error

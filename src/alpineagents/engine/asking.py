@@ -14,6 +14,7 @@ from alpineagents.history.entries import HistoryEntry
 from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
 from alpineagents.human import Human, aask_person, ask_person, check_returns
+from alpineagents.permissions import nobody
 from alpineagents.state import State, journal_of
 from alpineagents.values.content import Message, ToolResultBlock
 from alpineagents.values.exchange import Reply, Request, ToolSpec
@@ -165,15 +166,17 @@ class PersonalQuestion:
     returns: Any
 
 
-def personal_question(human: Human | None, prompt: object, returns: Any) -> PersonalQuestion:
+def personal_question(human: Human | None, inherited: bool, prompt: object, returns: Any) -> PersonalQuestion:
     """A question that a person can be asked.
 
+    Args:
+        inherited: Whether `human` is that of the run above.
     Raises:
         NoHumanError: There is nobody.
         TypeError: The prompt is not a `str`, or `returns` is not `str`, `bool` or `Literal[...]`.
     """
     if human is None:
-        raise NoHumanError(_nobody(prompt))
+        raise NoHumanError(nobody(f"ask_human: nobody is there to be asked {shown(prompt)}", inherited))
     text = _checked_prompt("ask_human", prompt)
     check_returns(returns)
     return PersonalQuestion(human, text, returns)
@@ -187,11 +190,3 @@ async def ask_human(wait: Wait, actor: Actor, state: State, asked: PersonalQuest
     await wait(journal.record, journal.arecord, rules.asked, "human", asked.prompt, form)
     await save_point(wait, _without_save_points(actor), state)
     return answer
-
-
-def _nobody(prompt: object) -> str:
-    return explain(
-        f"ask_human: nobody is there to be asked {shown(prompt)}: the Agent has human=None",
-        "give it one, or leave human= out to ask at the terminal; in a test give answers",
-        'agent.copy(human=FakeHuman(["yes"]))    # from alpineagents.testing import FakeHuman',
-    )

@@ -7,19 +7,38 @@ from typing import Any, NamedTuple
 
 from alpineagents.engine.actor import add_note
 from alpineagents.errors import ToolError, explain, message_of, shown
-from alpineagents.permissions import Allowed, Denied, DenyPermission, Rule, Verdict, enter_check, leave_check
+from alpineagents.permissions import (
+    Allowed,
+    AllowPermission,
+    Asking,
+    DecidePermission,
+    Denied,
+    DenyPermission,
+    Permission,
+    Rule,
+    Verdict,
+    enter_check,
+    leave_check,
+)
+from alpineagents.scope import enter_outside, leave_run
 from alpineagents.state import State
 from alpineagents.tools.base import Tool
 from alpineagents.values.content import ToolCall
 from alpineagents.values.display import format_call
 from alpineagents.waiting import Wait
 
+_VERDICTS: dict[type[Permission], tuple[type, ...]] = {
+    DenyPermission: (Denied,),
+    AllowPermission: (Allowed,),
+    DecidePermission: (Allowed, Denied),
+}
+
 
 class Ruling(NamedTuple):
     """What was decided about a call: the verdict, or `None` if nobody had one.
 
     Attributes:
-        decided_by: The `repr` of the permission that decided. error: The `ToolError` it raised.
+        decided_by: The `repr` of the permission that denied. error: The `ToolError` it raised.
     """
 
     verdict: Verdict
@@ -47,7 +66,7 @@ def _comes_later(rule: Rule) -> bool:
 
 async def _opinion(wait: Wait, rule: Rule, state: State, call: ToolCall, tool: Tool) -> Ruling:
     permission = rule.permission
-    token = enter_check(rule)
+    token, outside = enter_check(Asking(rule, state)), enter_outside()
     try:
         verdict = await wait(permission.check, permission.acheck, state, call, tool)
     except ToolError as error:
@@ -56,16 +75,24 @@ async def _opinion(wait: Wait, rule: Rule, state: State, call: ToolCall, tool: T
         add_note(error, f"exception raised in permission {permission!r} checking {format_call(call)}")
         raise
     finally:
+        leave_run(outside)
         leave_check(token)
-    if verdict is not None and not isinstance(verdict, permission.verdicts):
-        raise TypeError(_no_verdict(rule, verdict))
-    return Ruling(verdict, repr(permission))
+    if verdict is None:
+        return Ruling(None)
+    if not isinstance(verdict, verdicts_of(permission)):
+        raise TypeError(_no_verdict(permission, verdict))
+    return Ruling(verdict, repr(permission) if isinstance(verdict, Denied) else None)
 
 
-def _no_verdict(rule: Rule, verdict: Any) -> str:
+def verdicts_of(permission: Permission) -> tuple[type, ...]:
+    """What this kind of permission may answer beside `None`."""
+    return next(verdicts for kind, verdicts in _VERDICTS.items() if isinstance(permission, kind))
+
+
+def _no_verdict(permission: Permission, verdict: Any) -> str:
     if inspect.iscoroutine(verdict):
         verdict.close()  # nobody will await it
-    permission = rule.permission
-    may = ", ".join([kind.__name__ + ("(...)" if kind is Denied else "()") for kind in permission.verdicts])
-    example = "return Allowed()" if Allowed in permission.verdicts else "return Denied('Ask me first')"
+    verdicts = verdicts_of(permission)
+    may = ", ".join([kind.__name__ + ("(...)" if kind is Denied else "()") for kind in verdicts])
+    example = "return Allowed()" if Allowed in verdicts else "return Denied('Ask me first')"
     return explain(f"{permission!r} answered {shown(verdict)}", f"return {may} or None", example)

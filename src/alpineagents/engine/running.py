@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from alpineagents.children import Family, closed, of_call
 from alpineagents.engine.actor import Actor, as_raised, link, refuse_other_store, save_point, save_with_note
 from alpineagents.errors import ResumeWarning, explain
 from alpineagents.history import rules
+from alpineagents.history.entries import ToolResultEntry
 from alpineagents.history.replay import fold
 from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
-from alpineagents.permissions import refuse_unaskable
-from alpineagents.scope import Run, enter_run, leave_run
+from alpineagents.journal import Journal
+from alpineagents.scope import Calling, Run, enter_run, leave_run
 from alpineagents.state import State, journal_of
 from alpineagents.values.content import Message
 from alpineagents.values.exchange import AgentInfo
@@ -41,29 +43,30 @@ def state_for(prompt_or_state: object) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run that may begin: whose, on what State, as what, with what loop."""
+    """A run that may begin: whose, on what State, as what, with what loop, in which tool call."""
 
     scope: Run
     state: State
     info: AgentInfo
     loop: Callable[..., Any]
+    calling: Calling | None = None
 
 
-def prepared(actor: Actor, start: Start, asynchronous: bool) -> Start:
+def prepared(actor: Actor, start: Start) -> Start:
     """The start, if nothing refuses the run; nothing is recorded yet.
 
     The public method calls this itself, because the warning names the line that called that method.
 
     Raises:
-        ValueError: The State is finished, or kept in another store.
-        TypeError, NoHumanError: A permission could not be asked.
+        ValueError: The State is finished, kept in another store, or the one whose tool call this is.
         ResumeWarning: A filter made it an exception.
     """
     journal = journal_of(start.state)
     rules.refuse_finished(journal.now, "run")
     refuse_other_store(actor, start.state)
-    for rule in actor.permissions or ():
-        refuse_unaskable(rule, asynchronous)
+    if start.calling is not None and start.calling.state is start.state and not journal.running:
+        problem = "a tool call of this State is being carried out, and a State does one thing at a time"
+        raise ValueError(explain(problem, "run another State", 'agent.run("Find the bug in main.py")'))
     if journal.loaded_run is not None:
         _compare(journal.loaded_run, start.info)
     return start
@@ -107,13 +110,24 @@ async def run(wait: Wait, actor: Actor, start: Start) -> Any:
     state = start.state
     journal = journal_of(state)
     try:
-        await wait(journal.start_run, journal.astart_run, rules.run_start, start.info, None, None)
+        await wait(journal.start_run, journal.astart_run, _begun, start)
         journal.loaded_run = None
         return await _marked(wait, actor, start)
     finally:
         # By the run on record, because an interrupt may come between the mark and here, or the mark be another run's.
         if journal.now.run is start.info:
             journal.running = False
+
+
+def _begun(now: Value, start: Start) -> Entries:
+    """What a run records first. A subagent joins its call in the same step: what it uses from now on counts there."""
+    calling = start.calling
+    if calling is None:
+        return rules.run_start(now, start.info, None, None)
+    entries, above = rules.run_start(now, start.info, calling.state.id, calling.call.id), journal_of(calling.state)
+    above.children[start.state.id] = start.state
+    calling.join(above.families, start.state.id, journal_of(start.state))
+    return entries
 
 
 async def _marked(wait: Wait, actor: Actor, start: Start) -> Any:
@@ -150,10 +164,10 @@ async def _end(wait: Wait, actor: Actor, state: State, error: BaseException) -> 
     """
     journal = journal_of(state)
     try:
-        await wait(journal.record, journal.arecord, _failed, as_raised(error))
+        await wait(journal.record, journal.arecord, _failed, journal, as_raised(error))
         await save_with_note(wait, actor, state, error)
     except BaseException as interrupt:
-        await wait(journal.record, journal.arecord, _failed, as_raised(error))
+        await wait(journal.record, journal.arecord, _failed, journal, as_raised(error))
         _tell_end(actor, state, interrupt)
         raise
     _tell_end(actor, state, error)
@@ -164,7 +178,18 @@ def _tell_end(actor: Actor, state: State, error: BaseException | None) -> None:
         actor.reporter.on_run_end(state, error)
 
 
-def _failed(now: Value, error: BaseException) -> Entries:
+def _failed(now: Value, journal: Journal, error: BaseException) -> Entries:
     """All that an exception leaving a run records, as one group."""
     failure = rules.failure(now, error)
-    return [*failure, *rules.end_of_run(fold(failure, now), error)]
+    ended = rules.end_of_run(fold(failure, now), error)
+    return [*failure, *(_with_subagents(journal, now, ended) if journal.families else ended)]
+
+
+def _with_subagents(journal: Journal, now: Value, ended: Entries) -> Entries:
+    entries, taken = list(ended), list[Family]()
+    for index, entry in enumerate(entries):
+        if isinstance(entry, ToolResultEntry):
+            families = of_call(journal.families, now, entry.call, taken)
+            entries[index] = closed(now, entry, families)
+            taken += families
+    return entries

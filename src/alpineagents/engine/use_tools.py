@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import warnings
 
+from alpineagents.children import closed, of_call
 from alpineagents.engine.actor import (
     Actor,
     add_note,
+    as_raised,
     link,
     refuse_other_store,
     save_point,
@@ -28,6 +30,7 @@ from alpineagents.history.rules import Entries
 from alpineagents.history.value import Value
 from alpineagents.journal import Journal
 from alpineagents.permissions import Allowed, Denied, Rule
+from alpineagents.scope import Calling, run_here
 from alpineagents.state import State, journal_of
 from alpineagents.tools.base import Tool
 from alpineagents.values.content import INVALID_ARGS_KEY, TRUNCATED_ARGS_MESSAGE, ToolCall, ToolResultContent
@@ -48,11 +51,11 @@ async def use_tools(wait: Wait, actor: Actor, state: State) -> None:
         return
     refuse_other_store(actor, state)
     link(actor, state)
-    turn = _Turn(wait, actor, state)
+    turn = _Turn(wait, actor, state, now.opened)
     try:
         allowed = await turn.answer_unusable(calls)
-        if actor.permissions is not None:
-            allowed = await turn.decide(allowed, actor.permissions)
+        if actor.settings.permissions is not None:
+            allowed = await turn.decide(allowed, actor.settings.permissions)
         usable = [(call, actor.tools[call.name]) for call in allowed]
         await turn.run_together([(call, tool) for call, tool in usable if tool.parallel])
         await turn.run_in_order([(call, tool) for call, tool in usable if not tool.parallel])
@@ -80,17 +83,20 @@ class _Turn:
     """The calls of one `use_tools` on their way to their results.
 
     Attributes:
+        opened: The `seq` of the reply that asked for them. run: The run around it.
         owed: The started calls whose `on_tool_end` has not been sent.
         failure: The first call in time whose tool raised.
     """
 
-    def __init__(self, wait: Wait, actor: Actor, state: State) -> None:
+    def __init__(self, wait: Wait, actor: Actor, state: State, opened: int | None) -> None:
         self.wait = wait
         self.actor = actor
         self.state = state
         self.journal = journal_of(state)
-        self.workers = Workers(state, late=self._record_late)
-        self.owed: list[ToolCall] = []
+        self.opened = opened
+        self.run = run_here()
+        self.workers = Workers(late=self._record_late)
+        self.owed: list[Calling] = []
         self.failure: Ended | None = None
 
     async def answer_unusable(self, calls: tuple[ToolCall, ...]) -> list[ToolCall]:
@@ -101,8 +107,9 @@ class _Turn:
             if text is None:
                 usable.append(call)
                 continue
-            self._tell_start(call)
-            await self._record(Ended(call, Ending(text, ToolOutcomeKind.INPUT_ERROR)))
+            calling = self._calling(call)
+            self._tell_start(calling)
+            await self._record(Ended(calling, Ending(text, ToolOutcomeKind.INPUT_ERROR)))
         return usable
 
     async def decide(self, calls: list[ToolCall], permissions: tuple[Rule, ...]) -> list[ToolCall]:
@@ -127,13 +134,13 @@ class _Turn:
         try:
             return await ruling(self.wait, permissions, self.state, call, self.actor.tools[call.name])
         except Exception as error:
-            await self.wait(self.journal.record, self.journal.arecord, rules.failure, error, call)
+            await self.wait(self.journal.record, self.journal.arecord, rules.failure, as_raised(error), call)
             raise
 
     async def _refuse(self, call: ToolCall, found: Ruling) -> None:
         if found.verdict is None:
             warnings.warn(PermissionWarning(_undecided(call)), stacklevel=2)
-        recorded = await self.wait(self.journal.record, self.journal.arecord, _refused, call, found)
+        recorded = await self.wait(self.journal.record, self.journal.arecord, self._refused, call, found)
         for entry in recorded:
             if isinstance(entry, ToolResultEntry) and self.actor.reporter is not None:
                 error = found.error if entry.outcome is ToolOutcomeKind.DENIED else None
@@ -190,12 +197,16 @@ class _Turn:
             await self._record(done, quietly=True)
             self.workers.take()
         while self.owed:
-            call = self.owed[0]
-            self._tell_end(call, _closed_by(self.journal, call) or ending, quietly=True)
+            calling = self.owed[0]
+            self._tell_end(calling, _closed_by(self.journal, calling.call) or ending, quietly=True)
 
     async def _start(self, call: ToolCall, tool: Tool) -> None:
-        self._tell_start(call)
-        await self.wait(self.workers.start, self.workers.astart, call, tool)
+        calling = self._calling(call)
+        self._tell_start(calling)
+        await self.wait(self.workers.start, self.workers.astart, calling, tool)
+
+    def _calling(self, call: ToolCall) -> Calling:
+        return Calling(self.state, call, self.opened, self.actor.settings, self.run)
 
     async def _collect(self) -> None:
         while self.workers.busy:
@@ -208,17 +219,17 @@ class _Turn:
                 continue  # the tools go on: the save at the end of the step catches up, or raises
 
     async def _record(self, done: Ended, quietly: bool = False) -> None:
-        call, ending = done.call, done.ending
+        calling, ending = done.calling, done.ending
         if ending.raised and self.failure is None:
             self.failure = done
-        recorded = await self.wait(self.journal.record, self.journal.arecord, _ended, call, ending)
+        recorded = await self.wait(self.journal.record, self.journal.arecord, self._ended, calling, ending)
         if not recorded:
-            ending = _closed_by(self.journal, call) or ending
-        self._tell_end(call, ending, quietly)
+            ending = _closed_by(self.journal, calling.call) or ending
+        self._tell_end(calling, ending, quietly)
 
     def _record_late(self, done: Ended) -> None:
         """Record what ended after it was abandoned. Nobody waits here: what cannot be saved now stays queued."""
-        self.journal.record(_late_result, done.call, done.ending)
+        self.journal.record(self._late_result, done.calling, done.ending)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -227,21 +238,52 @@ class _Turn:
         # An async tool that outlived its cancellation ends on the event loop, which must not wait for the disk.
         asyncio.get_running_loop().run_in_executor(None, _flush_quietly, self.journal)
 
-    def _tell_start(self, call: ToolCall) -> None:
-        self.owed.append(call)
-        if self.actor.reporter is not None:
-            self.actor.reporter.on_tool_start(self.state, call)
+    def _ended(self, now: Value, calling: Calling, ending: Ending) -> Entries:
+        """What is recorded of a call that ended, if it is still open: its result, or what it raised."""
+        if not _is_open(now, calling.call, self.opened):
+            return ()
+        if ending.raised and ending.error is not None:
+            return rules.failure(now, ending.error, calling.call)
+        return (self._with_subagents(now, _result(now, calling.call, ending, ending.content), calling),)
 
-    def _tell_end(self, call: ToolCall, ending: Ending, quietly: bool = False) -> None:
-        index = next((index for index, owed in enumerate(self.owed) if owed is call), None)
+    def _late_result(self, now: Value, calling: Calling, ending: Ending) -> Entries:
+        """The result of an abandoned call: an ordinary one if the call is still open, else a late one."""
+        content = ending.content
+        if ending.raised and ending.error is not None:
+            content = f"(exception: {type(ending.error).__name__}: {message_of(ending.error)})"
+        late = not _is_open(now, calling.call, self.opened)
+        entry = _result(now, calling.call, ending, content, late)
+        return (closed(now, entry, [calling]) if late else self._with_subagents(now, entry, calling),)
+
+    def _with_subagents(self, now: Value, entry: ToolResultEntry, own: Calling | None = None) -> ToolResultEntry:
+        """The entry that closes a call, with the subagents that its executions started."""
+        families = self.journal.families
+        return closed(now, entry, of_call(families, now, entry.call, self.owed, own)) if families else entry
+
+    def _refused(self, now: Value, call: ToolCall, found: Ruling) -> Entries:
+        """What is recorded of a call that may not run; one that was tried before has its subagents all the same."""
+        if not _is_open(now, call, self.opened):
+            return ()
+        return [
+            self._with_subagents(now, entry) if isinstance(entry, ToolResultEntry) else entry
+            for entry in _refused(now, call, found)
+        ]
+
+    def _tell_start(self, calling: Calling) -> None:
+        self.owed.append(calling)
+        if self.actor.reporter is not None:
+            self.actor.reporter.on_tool_start(self.state, calling.call)
+
+    def _tell_end(self, calling: Calling, ending: Ending, quietly: bool = False) -> None:
+        index = next((index for index, owed in enumerate(self.owed) if owed is calling), None)
         if index is None:
             return
-        del self.owed[index]  # one of them: a reply can hold the same call object twice
+        del self.owed[index]
         if self.actor.reporter is None:
             return
         outcome = ToolOutcome(ending.outcome, error=ending.error if ending.raised else None)
         try:
-            self.actor.reporter.on_tool_end(self.state, call, ending.content, outcome)
+            self.actor.reporter.on_tool_end(self.state, calling.call, ending.content, outcome)
         except Exception:
             # While one exception ends the step, a Reporter that raises again must not take its place.
             if not quietly:
@@ -257,40 +299,23 @@ def _undecided(call: ToolCall) -> str:
 
 
 def _refused(now: Value, call: ToolCall, found: Ruling) -> Entries:
-    """What is recorded of a call that may not run; a stop closes the other calls of the turn and ends the run."""
-    if not _is_open(now, call):
-        return ()
+    """The end of a call that may not run; a stop closes the other calls of the turn and ends the run."""
     reason = wording.NOBODY_ALLOWED if not isinstance(found.verdict, Denied) else found.verdict.reason
     denied = ToolResultEntry(
         content=reason, call=call, outcome=ToolOutcomeKind.DENIED, error=found.error, turn=now.turn
     )
     if not isinstance(found.verdict, Denied) or not found.verdict.stop:
         return (denied,)
-    others = [
+    others = list(now.pending_calls)
+    mine = [index for index, other in enumerate(others) if other is call] or [others.index(call)]
+    del others[mine[0]]  # one of them: a reply can hold the same call object twice
+    cancelled = [
         ToolResultEntry(content=wording.TURN_STOPPED, call=other, outcome=ToolOutcomeKind.CANCELLED, turn=now.turn)
-        for other in now.pending_calls
-        if other is not call
+        for other in others
     ]
     stopped = StoppedByPermission(call, found.decided_by or "")
     finished = isinstance(now.stopped, StoppedByFinish)  # what was decided before
-    return [denied, *others, *([] if finished else rules.stop(now, stopped))]
-
-
-def _ended(now: Value, call: ToolCall, ending: Ending) -> Entries:
-    """What is recorded of a call that ended, if it is still open: its result, or what it raised."""
-    if not _is_open(now, call):
-        return ()
-    if ending.raised and ending.error is not None:
-        return rules.failure(now, ending.error, call)
-    return (_result(now, call, ending, ending.content),)
-
-
-def _late_result(now: Value, call: ToolCall, ending: Ending) -> Entries:
-    """The result of an abandoned call: an ordinary one if the call is still open, else a late one."""
-    content = ending.content
-    if ending.raised and ending.error is not None:
-        content = f"(exception: {type(ending.error).__name__}: {message_of(ending.error)})"
-    return (_result(now, call, ending, content, late=not _is_open(now, call)),)
+    return [denied, *cancelled, *([] if finished else rules.stop(now, stopped))]
 
 
 def _result(
@@ -301,9 +326,13 @@ def _result(
     )
 
 
-def _is_open(now: Value, call: ToolCall) -> bool:
-    # By identity, because a later call may use the id again.
-    return any([asked is call for asked in now.calls]) and any([c.id == call.id for c in now.pending_calls])
+def _is_open(now: Value, call: ToolCall, opened: int | None) -> bool:
+    # By turn and identity, because a later call may use the id again, or be the same object.
+    return (
+        now.opened == opened
+        and any([asked is call for asked in now.calls])
+        and any([c.id == call.id for c in now.pending_calls])
+    )
 
 
 def _closed_by(journal: Journal, call: ToolCall) -> Ending | None:

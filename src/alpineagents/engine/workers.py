@@ -20,7 +20,7 @@ from typing import Any, cast
 from alpineagents.engine.calls import Ending, carried_out, closing
 from alpineagents.engine.threads import on_thread
 from alpineagents.history import wording
-from alpineagents.state import State
+from alpineagents.scope import Calling, enter_call
 from alpineagents.tools.base import Tool
 from alpineagents.values.content import ToolCall
 from alpineagents.values.outcomes import ToolOutcomeKind
@@ -34,8 +34,13 @@ INTERRUPT_CHECK_S = 0.1
 class Ended:
     """A call that has ended, and how."""
 
-    call: ToolCall
+    calling: Calling
     ending: Ending
+
+    @property
+    def call(self) -> ToolCall:
+        """The call itself."""
+        return self.calling.call
 
 
 class Workers:
@@ -45,8 +50,7 @@ class Workers:
         late: Hears of a call that ends after it was abandoned, on the thread or task that ran it.
     """
 
-    def __init__(self, state: State, late: Callable[[Ended], None]) -> None:
-        self._state = state
+    def __init__(self, late: Callable[[Ended], None]) -> None:
         self._late = late
         self._arrived: list[Ended] = []
         self._taken = 0
@@ -70,16 +74,17 @@ class Workers:
         """The calls that ended and are not dealt with, in the order they ended."""
         return self._arrived[self._taken :]
 
-    def start(self, call: ToolCall, tool: Tool) -> None:
+    def start(self, calling: Calling, tool: Tool) -> None:
         """Begin the call on a thread, or as soon as one is free."""
         self._at_work += 1
         context = contextvars.copy_context()
-        run_to_end = self._run_until_abandoned if tool.is_async else _run_to_end
+        is_async = tool.is_async
+        run_to_end = self._run_until_abandoned if is_async else _run_to_end
 
         def work() -> None:
             if not self._abandoned:
-                steps = carried_out(blocking, call, tool, self._state, run_to_end)
-                self._deliver(Ended(call, context.run(_completed, steps)), tool.is_async)
+                steps = carried_out(blocking, calling.call, tool, calling.state, run_to_end)
+                self._deliver(Ended(calling, context.run(_completed, calling, steps)), is_async)
 
         self._on_thread(work)
 
@@ -97,31 +102,32 @@ class Workers:
 
         return asyncio.run(cancellable())
 
-    async def astart(self, call: ToolCall, tool: Tool) -> None:
+    async def astart(self, calling: Calling, tool: Tool) -> None:
         """Begin the call: an `async def` tool as a task of this loop, any other on a thread."""
         loop = asyncio.get_running_loop()
         if self._aarrival is None:
             self._aarrival = asyncio.Event()
             self._tell = partial(_tell_loop, loop, self._aarrival)
         if not tool.is_async:
-            self.start(call, tool)
+            self.start(calling, tool)
             return
         self._at_work += 1
-        task = loop.create_task(self._carry_out(call, tool))
-        task.add_done_callback(partial(self._end_unbegun, call))
+        task = loop.create_task(self._carry_out(calling, tool))
+        task.add_done_callback(partial(self._end_unbegun, calling))
         self._cancels.append(task.cancel)
 
-    async def _carry_out(self, call: ToolCall, tool: Tool) -> None:
+    async def _carry_out(self, calling: Calling, tool: Tool) -> None:
         try:
-            ending = await carried_out(awaiting, call, tool, self._state, _run_to_end)
+            enter_call(calling)
+            ending = await carried_out(awaiting, calling.call, tool, calling.state, _run_to_end)
         except BaseException as error:
             ending = _last_resort(error)
-        self._deliver(Ended(call, ending), cancellable=True)
+        self._deliver(Ended(calling, ending), cancellable=True)
 
-    def _end_unbegun(self, call: ToolCall, task: asyncio.Task[None]) -> None:
+    def _end_unbegun(self, calling: Calling, task: asyncio.Task[None]) -> None:
         """A task that somebody cancelled before its first step has not ended its call."""
         if task.cancelled():
-            self._deliver(Ended(call, closing(asyncio.CancelledError())), cancellable=True)
+            self._deliver(Ended(calling, closing(asyncio.CancelledError())), cancellable=True)
 
     def _on_thread(self, work: Callable[[], None]) -> None:
         with self._lock:
@@ -184,8 +190,9 @@ class Workers:
                 self._cancels.popleft()()
 
 
-def _completed(steps: Coroutine[Any, Any, Ending]) -> Ending:
+def _completed(calling: Calling, steps: Coroutine[Any, Any, Ending]) -> Ending:
     try:
+        enter_call(calling)
         return complete(steps)
     except BaseException as error:
         return _last_resort(error)

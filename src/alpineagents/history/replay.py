@@ -136,6 +136,8 @@ def _reply(now: Value, entry: ModelReplyEntry) -> Effect:
     else:
         changes["reply_text"] = reply.text
         changes["opened"] = None
+        if now.status == "open" and now.stopped is None:  # if the loop simply returns, nothing else will say so
+            changes["status"] = "answered"
         messages, changes["held"] = _released(messages, now.held)
     changes["messages"] = messages
     return Closing(_opened(now)), changes
@@ -175,19 +177,22 @@ def _tool_result(now: Value, entry: ToolResultEntry) -> Effect:
         messages = now.messages.plus(Message("user", cast("tuple[Block, ...]", results)))
         changes["messages"], changes["held"] = _released(messages, now.held)
         changes |= {"calls": (), "results": (), "blocks": (), "opened": None}
-    return closing, changes | _after_result(now, entry.outcome)
+    return closing, changes | _after_result(now, entry)
 
 
-def _after_result(now: Value, outcome: ToolOutcomeKind) -> dict[str, Any]:
-    # Calls closed by an exception follow the error that ended the run. Without one, the process had died.
-    if outcome in (ToolOutcomeKind.ABORTED, ToolOutcomeKind.INTERRUPTED):
-        return {"status": "interrupted"} if now.status == "open" else {}
-    return _going_on(now)
+def _after_result(now: Value, entry: ToolResultEntry) -> dict[str, Any]:
+    if entry.outcome not in (ToolOutcomeKind.ABORTED, ToolOutcomeKind.INTERRUPTED):
+        return _going_on(now)
+    if now.status != "open":  # the error that ended the run came right before
+        return {}
+    died = entry.content == wording.RESULT_UNKNOWN
+    return {"status": "interrupted" if died or entry.outcome is ToolOutcomeKind.INTERRUPTED else "failed"}
 
 
 def _going_on(now: Value) -> dict[str, Any]:
-    """A loop that caught the exception of a step and goes on has not failed after all."""
-    return {"status": "open"} if now.status in ("failed", "interrupted") else {}
+    """A loop that goes on behind an answer, or behind the exception of a step that it caught, has not ended."""
+    ended = now.status in ("failed", "interrupted") or (now.status == "answered" and now.stopped is None)
+    return {"status": "open"} if ended else {}
 
 
 def _pending_index(now: Value, call_id: str) -> int:

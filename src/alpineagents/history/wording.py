@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alpineagents.errors import error_text
 from alpineagents.values.content import NOTICE_PREFIX, ToolCall, ToolResultContent
 from alpineagents.values.display import format_call, result_text
 
@@ -37,3 +38,18 @@ def summary_message(summary: str) -> str:
 def late_result(call: ToolCall, content: ToolResultContent) -> str:
     """What the model is told about a tool that finished after its call was closed."""
     return f"{NOTICE_PREFIX}interrupted {format_call(call)} finished later: {result_text(content)}"
+
+
+def subagent_limit(name: str, turns: int) -> str:
+    """The note behind what a subagent returned that reached its limit."""
+    return f"({name} stopped after {turns} {'turn' if turns == 1 else 'turns'} before finishing)"
+
+
+def subagent_stopped(name: str, reason: str | None) -> str:
+    """The result of a subagent that a permission stopped."""
+    return f"({name} was stopped by the user{'' if reason is None else f': {reason}'})"
+
+
+def subagent_failed(name: str, error: BaseException) -> str:
+    """The result of a subagent that an exception ended."""
+    return f"({name} failed: {error_text(error)})"

@@ -24,6 +24,8 @@ class Keeper(Protocol):
 
     write_through: ClassVar[bool]
 
+    def load(self, state_id: str) -> State: ...
+    async def aload(self, state_id: str) -> State: ...
     def write(
         self, state_id: str, entries: Sequence[dict[str, Any]], info: Mapping[str, Any], *, create: bool = False
     ) -> None: ...
@@ -129,6 +131,8 @@ async def save(wait: Wait, store: Keeper, state: State) -> None:
         if not binding.created:
             journal.sink = None
         raise
+    if journal.opener is None:
+        journal.opener = store
 
 
 def _forked(store: Keeper, journal: Journal) -> tuple[str, int] | None:
@@ -171,6 +175,7 @@ def state_from(store: Keeper, state_id: str, record: Record | None) -> State:
     journal = Journal(value)
     journal.bind(Binding(store, state_id, created=True, forked=_saved_fork(record.info)), len(record.entries))
     journal.loaded_run = value.run
+    journal.opener = store
     journal.record(rules.repair)
     return state_of(state_id, journal)
 

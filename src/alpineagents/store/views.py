@@ -9,6 +9,8 @@ No row of any content makes one of them fail: what is no JSON gives NULL.
 
 from __future__ import annotations
 
+from alpineagents.history import wording
+
 
 def _text(entry: str, path: str) -> str:
     """A value in an entry's JSON: a text as it is, a list or an object as JSON."""
@@ -112,8 +114,9 @@ WHERE request.kind = 'model_request'
 """
 
 # How a run ended follows from its last reason to stop or error, `mark`, unless something `after` it says that the loop
-# went on: a withdrawn reason, or work after an error. Without one, the run was cut off if the `last` call was closed as
-# aborted: the process had died. The fold says the same in `status`.
+# went on: a withdrawn reason, or work after an error. Without one, the `last` work says it: a call that an exception
+# closed, or the repair of a run whose process had died; an `answer` behind which the loop simply returned. The fold
+# says the same in `status`.
 _RUNS = f"""
 CREATE VIEW runs AS
 SELECT
@@ -125,6 +128,7 @@ SELECT
     CASE
         WHEN mark.id IS NOT NULL AND after.id IS NULL THEN mark.at
         WHEN last.outcome IN ('aborted', 'interrupted') THEN last.at
+        ELSE answer.at
     END AS ended_at,
     CASE
         WHEN mark.kind = 'stop' AND after.id IS NULL THEN
@@ -137,7 +141,10 @@ SELECT
                 OR mark.text GLOB 'KeyboardInterrupt:*' OR mark.text GLOB 'CancelledError:*',
             'interrupted', 'failed'
         )
-        WHEN last.outcome IN ('aborted', 'interrupted') THEN 'interrupted'
+        WHEN last.outcome = 'interrupted' OR last.outcome = 'aborted' AND last.text = '{wording.RESULT_UNKNOWN}'
+            THEN 'interrupted'
+        WHEN last.outcome = 'aborted' THEN 'failed'
+        WHEN answer.id IS NOT NULL THEN 'answered'
     END AS how_ended,
     (
         SELECT count(*) FROM entries reply
@@ -175,9 +182,24 @@ LEFT JOIN entries last ON last.id = CASE WHEN mark.id IS NULL OR after.id IS NOT
         AND (entry.kind = 'model_request' OR entry.kind = 'tool_result' AND entry.late = 0)
     ORDER BY entry.seq DESC LIMIT 1
 ) END
+LEFT JOIN entries answer
+    ON last.kind = 'model_request' AND answer.seq > coalesce(after.seq, 0)
+    AND answer.kind = 'model_reply' AND answer.state_id = start.state_id AND answer.closes = last.seq
+    AND NOT EXISTS (
+        SELECT 1
+        FROM json_each(CASE WHEN json_valid(answer.data) THEN answer.data END, '$.content.message.content') call
+        WHERE CASE WHEN call.type = 'object' THEN call.value ->> '$.type' END = 'tool_call'
+    )
+    AND (
+        SELECT {_text("entry", "$.content.type")} FROM entries entry
+        WHERE entry.kind = 'stop' AND entry.state_id = start.state_id
+            AND entry.seq > start.seq AND entry.seq < answer.seq
+        ORDER BY entry.seq DESC LIMIT 1
+    ) IS NULL
 WHERE start.kind = 'run_start' AND {_written_here("start.state_id", "start.seq")}
 """
 
+# Parents in a circle can only be made by hand; the smallest id of one is its root, so that nothing in the file is lost.
 _SUBAGENT_TREE = """
 CREATE VIEW subagent_tree AS
 WITH RECURSIVE tree(root_id, state_id, depth, path) AS (
@@ -186,8 +208,21 @@ WITH RECURSIVE tree(root_id, state_id, depth, path) AS (
     UNION ALL
     SELECT tree.root_id, child.id, tree.depth + 1, tree.path || '/' || child.id
     FROM tree JOIN states child ON child.parent_id = tree.state_id
+), lost(state_id, parent_id) AS (
+    SELECT id, parent_id FROM states WHERE parent_id IS NOT NULL AND id NOT IN (SELECT state_id FROM tree)
+), above(state_id, id) AS (
+    SELECT state_id, parent_id FROM lost
+    UNION
+    SELECT above.state_id, lost.parent_id FROM above JOIN lost ON lost.state_id = above.id
+), circle(root_id, state_id, depth, path) AS (
+    SELECT state_id, state_id, 0, state_id FROM above GROUP BY state_id HAVING min(id) = state_id
+    UNION ALL
+    SELECT circle.root_id, child.id, circle.depth + 1, circle.path || '/' || child.id
+    FROM circle JOIN states child ON child.parent_id = circle.state_id AND child.id <> circle.root_id
 )
 SELECT root_id, state_id, depth, path FROM tree
+UNION ALL
+SELECT root_id, state_id, depth, path FROM circle
 """
 
 _ERRORS = f"""
