@@ -108,6 +108,22 @@ def interrupted() -> None:
     agent.run(state)
 
 
+def delegated() -> None:
+    @tool
+    def measure(plot: int) -> str:
+        """Measure a plot."""
+        return "40 m by 25 m"
+
+    surveyor = Agent(
+        Scripted(tool_call("measure", plot=7), "Plot 7 is 40 m long."),
+        name="surveyor",
+        description="Measures plots and reports the numbers.",
+        tools=[measure],
+    )
+    model = Scripted(tool_call("surveyor", prompt="How long is plot 7?"), "40 m: the fence fits.")
+    Agent(model, tools=[surveyor]).run("Does a fence of 40 m fit on plot 7?")
+
+
 def limited() -> None:
     @tool
     def search(pattern: str) -> str:

@@ -18,6 +18,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {  # in the order of the page, and what
     "in_parallel": [],
     "asked": [("nowhere) ", "test\n"), ("nowhere) ", "staging\n")],
     "interrupted": [('tool run_tests(path="tests")', "\x03")],
+    "delegated": [],
     "limited": [],
 }
 

@@ -31,7 +31,7 @@ def test_a_file_that_is_right_is_one_line(store: SqliteStore, path: Path, cli: C
 
 
 def test_the_file_of_the_demo_is_right(cli: Callable[..., Result]) -> None:
-    assert cli("check", demo_file()).stdout.startswith("ok: 5 States, ")
+    assert cli("check", demo_file()).stdout.startswith("ok: 8 States, ")
 
 
 def test_an_empty_file_is_right(path: Path, cli: Callable[..., Result]) -> None:

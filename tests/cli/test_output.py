@@ -51,7 +51,7 @@ def read_all(end: int) -> bytes:
 
 def test_a_table_fits_the_terminal_and_has_colours(terminal: tuple[int, int]) -> None:
     names, *lines = on_terminal(terminal, "list", str(demo_file()))
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert "\x1b[31mfailed\x1b[0m" in "".join(lines)
     assert max(len(line.replace("\x1b[0m", "")) - 5 for line in lines) <= 80
     assert names.startswith("id ")

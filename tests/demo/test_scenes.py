@@ -28,12 +28,14 @@ def state(agent: str, status: str) -> State:
 
 
 def test_its_runs_end_in_different_ways() -> None:
-    assert rows("SELECT agent, status FROM states ORDER BY created_at, forked_at IS NOT NULL") == [
+    runs = "SELECT agent, status FROM states WHERE parent_id IS NULL ORDER BY created_at, forked_at IS NOT NULL"
+    assert rows(runs) == [
         ("coder", "finished"),
         ("coder", "answered"),
         ("reproducer", "answered"),
         ("tester", "failed"),
         ("tester", "interrupted"),
+        ("lead", "answered"),
     ]
 
 
@@ -82,6 +84,22 @@ def test_the_fork_leaves_the_first_run_before_its_failing_edit() -> None:
     assert all(not result[0] for result in rows("SELECT is_error FROM tool_calls WHERE state_id = " + repr(fork.id)))
 
 
+def test_the_lead_had_two_subagents_of_which_one_reached_its_limit() -> None:
+    lead = state("lead", "answered")
+    names = "SELECT agent, states.status FROM subagent_tree JOIN states ON id = state_id WHERE root_id = '{}' AND depth"
+    assert sorted(rows(names.format(lead.id))) == [("reader", "limit"), ("runner", "answered")]
+    assert rows(names.format(lead.id) + " > 1") == []
+
+
+def test_a_person_approved_one_call_and_a_permission_denied_another() -> None:
+    runner = f"SELECT id FROM states WHERE agent = 'runner' AND parent_id = '{state('lead', 'answered').id}'"
+    asked = rows(f"SELECT question, answer FROM exchanges WHERE state_id = ({runner})")
+    assert asked == [('Run bash(command="python reproduce.py")?', "yes")]
+    calls = rows(f"SELECT tool, outcome, result FROM tool_calls WHERE state_id = ({runner}) ORDER BY seq")
+    assert [(tool, outcome) for tool, outcome, _ in calls] == [("bash", "done"), ("bash", "denied")]
+    assert calls[1][2] == "Files stay until the fix is merged."
+
+
 def test_the_file_is_right_in_itself() -> None:
     assert check(demo_file()) == []
 
@@ -90,7 +108,7 @@ def test_it_adds_to_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "runs.db"
     for _ in range(2):
         play(path, lambda line: None, pace=0.0)
-    assert len(SqliteStore(path).list()) == 10
+    assert len(SqliteStore(path).list()) == 16
     assert check(path) == []
 
 

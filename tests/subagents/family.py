@@ -16,8 +16,8 @@ Act = Callable[..., Any]
 
 def below(*replies: Any, **settings: Any) -> Agent:
     """An Agent that may be a tool, and takes over what it is not given."""
-    given = {"name": "surveyor", "description": "Measures plots", **settings}
-    return Agent(FakeModel(replies), **given)
+    given = {"model": FakeModel(replies), "name": "surveyor", "description": "Measures plots", **settings}
+    return Agent(**given)
 
 
 def ask(id: str = "t1", prompt: str = "Plot 7", name: str = "surveyor") -> Any:

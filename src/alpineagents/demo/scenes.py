@@ -1,8 +1,9 @@
-"""What the demo shows: five runs, each of which ends in another way. All of them are ordinary runs of an Agent."""
+"""What the demo shows: six runs, each of which goes another way. All of them are ordinary runs of an Agent."""
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,17 +13,21 @@ from alpineagents.agent import Agent
 from alpineagents.demo.models import LiveFakeModel, LiveReplayModel
 from alpineagents.demo.recording import Recording, Step, read_recording
 from alpineagents.demo.repository import Repository
+from alpineagents.human import Human
 from alpineagents.loops import Loop, default_loop, loop, waiting_for_user
 from alpineagents.models.base import Model
+from alpineagents.permissions import AllowByName, AllowByReadOnly, DecideByHuman, Denied, DenyPermission
 from alpineagents.state import State
 from alpineagents.store import SqliteStore
 from alpineagents.testing import tool_call
+from alpineagents.tools.base import Tool
 from alpineagents.values.content import Message, ToolCall
 
 # Places in the recording, from 0.
-REPRODUCE, LOOK_AROUND, FAILING_EDIT, EDIT, RUN_AGAIN = 2, 3, 6, 7, 8
+REPRODUCE, LOOK_AROUND, FIND, OPEN, FAILING_EDIT, EDIT, RUN_AGAIN, REMOVE = 2, 3, 4, 5, 6, 7, 8, 9
 
 ANOTHER_LINE = "        return value // base_unit"
+READING_S = 0.3
 OTHER_WAY = "Do not round a float. Divide the timedeltas themselves: that is exact."
 
 
@@ -67,6 +72,7 @@ def play(path: Path, say: Callable[[str], None], pace: float = 1.0) -> None:
         forked(stage, fork)
         failed(stage)
         interrupted(stage)
+        delegated(stage)
 
 
 def fixed(stage: Stage) -> State:
@@ -138,6 +144,77 @@ def interrupted(stage: Stage) -> None:
     model = stage.model(("Where do the tests live?", look.call), ctrl_c)
     agent = stage.agent("tester", model, Repository([look], stage.pace))
     interrupt(agent, started("test", "Write a regression test for the TimeDelta rounding"), ctrl_c)
+
+
+class KeepFiles(DenyPermission):
+    """Nobody removes a file."""
+
+    def check(self, state: State, call: ToolCall, tool: Tool) -> Denied | None:
+        """A denial for `rm`."""
+        if str(call.args.get("command", "")).startswith("rm "):
+            return Denied("Files stay until the fix is merged.")
+        return None
+
+    def __repr__(self) -> str:
+        return "KeepFiles()"
+
+
+class Colleague(Human):
+    """A person who reads the question and says yes."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def ask(self, state: State, prompt: str, returns: Any = str) -> str:
+        """The answer."""
+        time.sleep(self._stage.pace * READING_S)
+        self._stage.say(f"{prompt} (yes/no) yes")
+        return "yes"
+
+
+def delegated(stage: Stage) -> None:
+    """A lead with two subagents at once: one reaches its limit, one needs a yes and is denied something."""
+    steps = stage.recording.steps
+    stage.say("\n6. A lead and two subagents at once. What they may do, the lead's permissions say.")
+    find, show, run, remove = steps[FIND], steps[OPEN], steps[REPRODUCE], steps[REMOVE]
+
+    @loop(until=waiting_for_user, limit=2)
+    def two_turns(agent: Agent, state: State) -> None:
+        default_loop.body(agent, state)
+
+    reader = Agent(
+        stage.model(find.said, show.said),
+        tools=[stage.repository(find, show)],
+        loop=two_turns,
+        name="reader",
+        description="Reads code and says where something happens.",
+    )
+    runner = Agent(
+        stage.model(
+            run.said,
+            ("344. Now the script can go.", remove.call),
+            "It prints 344. I could not remove the script: files stay until the merge.",
+        ),
+        tools=[stage.repository(run, remove)],
+        name="runner",
+        description="Runs commands and says what they print.",
+    )
+    lead = Agent(
+        stage.model(
+            (
+                "Both at once.",
+                tool_call("reader", prompt="Find the line in marshmallow that serializes TimeDelta."),
+                tool_call("runner", prompt="Run reproduce.py, say what it prints, and remove it."),
+            ),
+            "The bug is there: 344, not 345. fields.py is open near line 1474; reproduce.py is still in its place.",
+        ),
+        tools=[reader, runner],
+        name="lead",
+        store=stage.store,
+        human=Colleague(stage),
+        permissions=[KeepFiles(), AllowByName(["reader", "runner"]), AllowByReadOnly(), DecideByHuman()],
+    )
+    lead.run(started("team", "Is the TimeDelta bug still there, and where? Leave nothing behind."))
 
 
 def started(name: str, message: str) -> State:

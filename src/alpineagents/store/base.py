@@ -135,8 +135,8 @@ class Store:
         raise TypeError(
             explain(
                 f"{type(self).__name__} works only asynchronously: it has no {name}",
-                "use arun and the other a* methods",
-                "await agent.arun(state)",
+                "use the async forms of methods",
+                "await agent.arun(state)\nawait state.achild(child_id)",
             )
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -125,10 +126,18 @@ class SqliteStore(Store):
             rows = connection.execute(f"{LISTING} ORDER BY updated_at IS NULL, updated_at DESC, rowid DESC").fetchall()
         return [_listed(row) for row in rows]
 
-    def delete(self, state_id: str) -> None:
-        """Remove a State and the images nobody else has, in one transaction. Its forks stay, as States of their own."""
+    def delete(self, state_id: str, *, children: bool = False) -> None:
+        """Remove a State and the images nobody else has, in one transaction. Its forks stay, as States of their own.
+
+        Args:
+            children: Whether its subagents go with it, and theirs.
+        """
         if self._resolved.exists():
-            self._file.writer.perform(Job(delete_state(state_id), synced=True))
+            self._file.writer.perform(Job(delete_state(state_id, children), synced=True))
+
+    async def adelete(self, state_id: str, *, children: bool = False) -> None:
+        """`delete` without blocking the event loop."""
+        await in_thread(functools.partial(self.delete, state_id, children=children))
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the file as it is at this moment, while others write.

@@ -168,14 +168,30 @@ def _moved_on(state_id: str) -> MovedOnError:
     )
 
 
-def delete_state(state_id: str) -> Run:
-    """The statements that remove one State, and the images nobody else has."""
+_TREE = """
+WITH RECURSIVE tree(id) AS (
+    SELECT ?
+    UNION
+    SELECT child.id FROM states child JOIN tree ON child.parent_id = tree.id
+)
+SELECT id FROM tree
+"""
+
+
+def delete_state(state_id: str, children: bool) -> Run:
+    """The statements that remove one State, and the images nobody else has.
+
+    Args:
+        children: Whether all subagents below it go with it.
+    """
 
     def run(connection: sqlite3.Connection, again: bool) -> None:
-        images = hashes(connection.execute(READ_STATE, (state_id,)))
-        connection.execute("UPDATE states SET forked_from = NULL, forked_at = NULL WHERE forked_from = ?", (state_id,))
-        connection.execute("DELETE FROM entries WHERE state_id = ?", (state_id,))
-        connection.execute("DELETE FROM states WHERE id = ?", (state_id,))
+        ids = [id for (id,) in connection.execute(_TREE, (state_id,))] if children else [state_id]
+        images = dict.fromkeys([image for id in ids for image in hashes(connection.execute(READ_STATE, (id,)))])
+        for id in ids:
+            connection.execute("UPDATE states SET forked_from = NULL, forked_at = NULL WHERE forked_from = ?", (id,))
+            connection.execute("DELETE FROM entries WHERE state_id = ?", (id,))
+            connection.execute("DELETE FROM states WHERE id = ?", (id,))
         for sha256 in images:
             connection.execute(
                 "DELETE FROM blobs WHERE sha256 = ? AND NOT EXISTS (SELECT 1 FROM entries WHERE instr(data, ?))",
