@@ -43,6 +43,7 @@ VIEWER_READS = {"errors", "values", "history", "store"}
 VIEWER_SHARES = {"export", "search"}  # with the command line
 
 HEAVY = {"anthropic", "click", "datasette", "httpx", "mcp", "pydantic", "pydantic_core", "sqlite_utils"}
+HEAVY_MODULES = {"importlib.metadata", "email.utils"}  # of the standard library: 20 and 5 ms
 AT_HOME = {("click", "cli"), ("datasette", VIEWER)}  # loaded by whoever already pays for it
 PURE = {"asyncio", "os", "pathlib", "random", "secrets", "socket", "sqlite3", "subprocess", "time", "uuid"}
 BARRED = {"history": PURE, "engine": {"random", "time"}}
@@ -146,11 +147,15 @@ def may_import(part: str, path: tuple[str, ...]) -> bool:
 def places(module: Module) -> Iterator[str]:
     """A heavy package is imported in a function, at first use; everything else at the top of the file."""
     for found in module.imports:
-        heavy = found.package in HEAVY and (found.package, module.part) not in AT_HOME
+        heavy = is_heavy(found) and (found.package, module.part) not in AT_HOME
         if heavy and not found.late and not found.for_types:
             yield module.at(found.node, f"import {found.package} inside the one function that needs it")
-        if found.late and found.package not in HEAVY:
+        if found.late and not is_heavy(found):
             yield module.at(found.node, f"import {found.name} at the top of the file")
+
+
+def is_heavy(found: Import) -> bool:
+    return found.package in HEAVY or any(f"{found.name}.".startswith(f"{name}.") for name in HEAVY_MODULES)
 
 
 def purity(module: Module) -> Iterator[str]:

@@ -18,7 +18,7 @@ PACKAGE = """
     CompactIfFull compact_if_full acompact_if_full
     tool Tool FunctionTool Hints ToolError ToolInputError
     Store SqliteStore StateInfo
-    Model Human Reporter Terminal
+    Model Anthropic OpenAICompatible Human Reporter Terminal
     Message Image ToolCall ToolSpec Request Reply Usage Price ModelEvent CUT_OFF_STOP_REASONS
     HistoryEntry MessageEntry ModelRequestEntry ModelReplyEntry ModelEventEntry ToolResultEntry ExchangeEntry
     ContextChangeEntry RunStartEntry StopEntry ExtraDataEntry ErrorEntry ContextChange AgentInfo
@@ -27,7 +27,7 @@ PACKAGE = """
     MCPConnectionError ResumeWarning PermissionWarning
 """
 SUBMODULES = {
-    "models": "Model",
+    "models": "Anthropic Model OpenAICompatible resolve_model",
     "store": "Problem Record SqliteStore StateInfo Store check",
     "human": "Human check_returns describe_choices parse_answer",
     "terminal": "Terminal default_terminal",

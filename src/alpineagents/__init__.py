@@ -27,7 +27,9 @@ from alpineagents.errors import (
 from alpineagents.history.snapshot import StateSnapshot
 from alpineagents.human import Human
 from alpineagents.loops import Loop, adefault_loop, default_loop, loop, waiting_for_user
+from alpineagents.models.anthropic import Anthropic
 from alpineagents.models.base import Model
+from alpineagents.models.openai_compatible import OpenAICompatible
 from alpineagents.reporter import Reporter
 from alpineagents.state import State
 from alpineagents.store import SqliteStore, StateInfo, Store
@@ -94,6 +96,8 @@ __all__ = [
     "StateInfo",
     # Models, people, progress
     "Model",
+    "Anthropic",
+    "OpenAICompatible",
     "Human",
     "Reporter",
     "Terminal",

@@ -14,7 +14,6 @@ from alpineagents.agent_checks import (
     check_call,
     check_names,
     checked_loop,
-    checked_model,
     checked_state,
     checked_store,
     checked_text,
@@ -32,6 +31,7 @@ from alpineagents.errors import explain
 from alpineagents.human import Human, check_human
 from alpineagents.loops import adefault_loop, default_loop, is_async_loop
 from alpineagents.models.base import Model, identity
+from alpineagents.models.resolve import resolve_model
 from alpineagents.permissions import Permission, Rule, checked_permissions, refuse_unaskable
 from alpineagents.reporter import Reporter, check_reporter
 from alpineagents.scope import (
@@ -79,7 +79,7 @@ class Agent:
     """Settings of an agent: a model, a prompt, tools and a loop. It keeps no conversation; that is a `State`.
 
     Args:
-        model: A `Model`.
+        model: A `Model`, or the name of one, as `resolve_model` reads it: `"anthropic/claude-opus-5"`.
         system: The system prompt.
         tools: `@tool` functions and methods, `Tool` objects, objects with `@tool` methods; Agents, as subagents.
         loop: A function `(agent, state)`; `default_loop` when left out.
@@ -106,7 +106,7 @@ class Agent:
 
     def __init__(  # noqa: PLR0913  # an Agent is its settings
         self,
-        model: Model,
+        model: Model | str,
         *,
         system: str | None = None,
         tools: Iterable[Any] = (),
@@ -118,7 +118,7 @@ class Agent:
         name: str | None = None,
         description: str | None = None,
     ) -> None:
-        self._model = checked_model(model)
+        self._model = resolve_model(model)
         self._system = checked_text("system", system)
         self._name = checked_text("name", name)
         self._description = checked_text("description", description)

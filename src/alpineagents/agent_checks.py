@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, cast
 from alpineagents.engine.actor import Actor
 from alpineagents.errors import explain, shown
 from alpineagents.loops import default_loop
-from alpineagents.models.base import Model
 from alpineagents.state import State
 from alpineagents.store.base import Store, is_async_only
 from alpineagents.store.sqlite import SqliteStore
@@ -74,22 +73,6 @@ def refuse_async_store(action: str, actor: Actor) -> Actor:
             )
         )
     return actor
-
-
-def checked_model(model: object) -> Model:
-    """The Model that answers."""
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, type):
-        problem = f"model is a Model object, and {model.__name__} is the class"
-        raise TypeError(explain(problem, "make an object of it", f"Agent({model.__name__}(...))"))
-    raise TypeError(
-        explain(
-            f"model is a Model object, not {shown(model)}",
-            "pass one; models by name come with the provider adapters, which this version does not have",
-            'Agent(FakeModel(["Hello"]))',
-        )
-    )
 
 
 def checked_text(setting: str, value: object) -> str | None:
