@@ -29,6 +29,7 @@ LAYERS: list[set[str]] = [  # a module imports from its own layer and from those
     {"importing"},
     {"engine"},
     {"loops", "blocks"},
+    {"toolbox"},
     {"agent", "agent_checks"},
     {"cli", "demo", "testing", "types", "__init__", "__main__"},
 ]
@@ -42,7 +43,7 @@ TYPES_REEXPORTS = {"values", "history"}
 VIEWER_READS = {"errors", "values", "history", "store"}
 VIEWER_SHARES = {"export", "search"}  # with the command line
 
-HEAVY = {"anthropic", "click", "datasette", "httpx", "mcp", "pydantic", "pydantic_core", "sqlite_utils"}
+HEAVY = {"anthropic", "click", "datasette", "httpx", "httpx2", "mcp", "pydantic", "pydantic_core", "sqlite_utils"}
 HEAVY_MODULES = {"importlib.metadata", "email.utils"}  # of the standard library: 20 and 5 ms
 AT_HOME = {("click", "cli"), ("datasette", VIEWER)}  # loaded by whoever already pays for it
 PURE = {"asyncio", "os", "pathlib", "random", "secrets", "socket", "sqlite3", "subprocess", "time", "uuid"}

@@ -16,7 +16,7 @@ from alpineagents import errors
 PACKAGE = """
     Agent State StateSnapshot Loop loop default_loop adefault_loop waiting_for_user
     CompactIfFull compact_if_full acompact_if_full
-    tool Tool FunctionTool Hints ToolError ToolInputError
+    tool Tool FunctionTool Hints ToolError ToolInputError MCP MCPTool
     Store SqliteStore StateInfo
     Model Anthropic OpenAICompatible Human Reporter Terminal
     Message Image ToolCall ToolSpec Request Reply Usage Price ModelEvent CUT_OFF_STOP_REASONS

@@ -27,6 +27,7 @@ from alpineagents.errors import (
 from alpineagents.history.snapshot import StateSnapshot
 from alpineagents.human import Human
 from alpineagents.loops import Loop, adefault_loop, default_loop, loop, waiting_for_user
+from alpineagents.mcp import MCP, MCPTool
 from alpineagents.models.anthropic import Anthropic
 from alpineagents.models.base import Model
 from alpineagents.models.openai_compatible import OpenAICompatible
@@ -90,6 +91,8 @@ __all__ = [
     "Hints",
     "ToolError",
     "ToolInputError",
+    "MCP",
+    "MCPTool",
     # Where runs are kept
     "Store",
     "SqliteStore",

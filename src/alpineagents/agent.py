@@ -6,7 +6,6 @@ import functools
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Self, cast
 
 from alpineagents.agent_checks import (
@@ -51,8 +50,8 @@ from alpineagents.state import State, journal_of
 from alpineagents.store.base import Store
 from alpineagents.store.sqlite import SqliteStore
 from alpineagents.terminal import default_terminal
+from alpineagents.toolbox import Toolbox
 from alpineagents.tools.base import Tool
-from alpineagents.tools.collect import collect, same_tool, tool_map
 from alpineagents.values.estimates import context_tokens, request_overhead
 from alpineagents.values.exchange import AgentInfo, ToolSpec
 from alpineagents.waiting import (
@@ -81,7 +80,8 @@ class Agent:
     Args:
         model: A `Model`, or the name of one, as `resolve_model` reads it: `"anthropic/claude-opus-5"`.
         system: The system prompt.
-        tools: `@tool` functions and methods, `Tool` objects, objects with `@tool` methods; Agents, as subagents.
+        tools: `@tool` functions and methods, `Tool` objects, objects with `@tool` methods; Agents, as subagents; `MCP`
+            servers, or picks of their tools.
         loop: A function `(agent, state)`; `default_loop` when left out.
         reporter: Hears of every step; the process's `Terminal` when left out, nobody with `None`.
         human: Answers questions; the process's `Terminal` when left out, nobody with `None`.
@@ -123,7 +123,9 @@ class Agent:
         self._name = checked_text("name", name)
         self._description = checked_text("description", description)
         self._given_tools = read_once(tools)
-        self._tools = tool_map(collect(self._given_tools, _subagents))
+        self._toolbox = Toolbox(self._given_tools, _subagents)
+        self._blocks: list[object] = []  # of `with agent:`, those that are open
+        self._known_overhead: tuple[tuple[ToolSpec, ...], int] | None = None
         self._loop = checked_loop(loop)
         if reporter is not DEFAULT and reporter is not None:
             check_reporter(reporter)
@@ -134,7 +136,6 @@ class Agent:
         self._given_store = store
         self._store = checked_store(store)
         self._permissions = checked_permissions(permissions)
-        self._specs = tuple([tool.spec for tool in self._tools.values()])
 
     @property
     def model(self) -> Model:
@@ -163,8 +164,8 @@ class Agent:
 
     @property
     def tool_map(self) -> Mapping[str, Tool]:
-        """The tools by the name the model calls, read-only."""
-        return MappingProxyType(self._tools)
+        """The tools by the name the model calls, read-only; those of MCP servers only while they are connected."""
+        return self._toolbox.view
 
     @property
     def loop(self) -> Loopable:
@@ -187,18 +188,32 @@ class Agent:
         return self._store
 
     def __enter__(self) -> Self:
-        """Keep what the Agent is connected to until the block ends."""
+        """Connect the MCP servers, and keep them connected until the block ends; several may be open at once.
+
+        Raises:
+            MCPConnectionError: A server could not be connected.
+            ValueError: A pick that its server does not have, or a name that cannot be used.
+        """
+        if self._toolbox.servers:
+            refuse_blocking("with agent", "async with agent")
+            self._blocks.append(complete(self._toolbox.connect(blocking)))
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Nothing to give back yet."""
+        """Disconnect them, unless something else still needs them."""
+        if self._toolbox.servers:
+            complete(self._toolbox.disconnect(blocking, self._blocks.pop()))
 
     async def __aenter__(self) -> Self:
         """`with agent:` in async code."""
+        if self._toolbox.servers:
+            self._blocks.append(await self._toolbox.connect(awaiting))
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Nothing to give back yet."""
+        """`with agent:` in async code."""
+        if self._toolbox.servers:
+            await self._toolbox.disconnect(awaiting, self._blocks.pop())
 
     @property
     def permissions(self) -> tuple[Permission, ...]:
@@ -269,12 +284,12 @@ class Agent:
             CutOffError: The output limit left an empty reply, which is recorded.
         """
         refuse_blocking("agent.think", "agent.athink")
-        state, actor = checked_state("think", state), refuse_async_store("think", self._actor())
+        state, actor = checked_state("think", state), refuse_async_store("think", self._equipped())
         complete(think(blocking, actor, state, self._shown(tools)))
 
     async def athink(self, state: State, tools: Iterable[Any] | None = None) -> None:
         """`think` without blocking the event loop."""
-        state, actor = checked_state("athink", state), self._actor()
+        state, actor = checked_state("athink", state), await self._aequipped()
         await think(awaiting, actor, state, self._shown(tools))
 
     def use_tools(self, state: State) -> None:
@@ -286,12 +301,12 @@ class Agent:
             BaseException: What the first failing tool raised; its call and those not started stay pending.
         """
         refuse_blocking("agent.use_tools", "agent.ause_tools")
-        state, actor = checked_state("use_tools", state), refuse_async_store("use_tools", self._actor())
+        state, actor = checked_state("use_tools", state), refuse_async_store("use_tools", self._equipped())
         complete(use_tools(blocking, actor, state))
 
     async def ause_tools(self, state: State) -> None:
         """`use_tools` without blocking the event loop."""
-        state, actor = checked_state("ause_tools", state), self._actor()
+        state, actor = checked_state("ause_tools", state), await self._aequipped()
         await use_tools(awaiting, actor, state)
 
     def ask(self, state: State, prompt: str, returns: Any = str, *, retries: int = 2) -> Any:
@@ -309,12 +324,12 @@ class Agent:
         """
         refuse_blocking("agent.ask", "agent.aask")
         state, asked = checked_state("ask", state), question(prompt, returns, retries)
-        return complete(ask(blocking, self._actor(), state, asked, self._specs))
+        return complete(ask(blocking, self._equipped(), state, asked, self._toolbox.specs))
 
     async def aask(self, state: State, prompt: str, returns: Any = str, *, retries: int = 2) -> Any:
         """`ask` without blocking the event loop."""
         state, asked = checked_state("aask", state), question(prompt, returns, retries)
-        return await ask(awaiting, self._actor(), state, asked, self._specs)
+        return await ask(awaiting, await self._aequipped(), state, asked, self._toolbox.specs)
 
     def ask_human(self, state: State, prompt: str, returns: Any = str) -> Any:
         """Ask the person, and record the question and the answer; nothing else in the State changes.
@@ -347,13 +362,13 @@ class Agent:
             OutputError: The summary is empty.
         """
         refuse_blocking("agent.compact", "agent.acompact", ", or acompact_if_full(agent, state) in place of its twin")
-        state, actor = checked_state("compact", state), refuse_async_store("compact", self._actor())
-        complete(compact(blocking, actor, state, instructions, self._specs))
+        state, actor = checked_state("compact", state), refuse_async_store("compact", self._equipped())
+        complete(compact(blocking, actor, state, instructions, self._toolbox.specs))
 
     async def acompact(self, state: State, instructions: str | None = None) -> None:
         """`compact` without blocking the event loop."""
-        state = checked_state("acompact", state)
-        await compact(awaiting, self._actor(), state, instructions, self._specs)
+        state, actor = checked_state("acompact", state), await self._aequipped()
+        await compact(awaiting, actor, state, instructions, self._toolbox.specs)
 
     def context_tokens(self, state: State) -> int:
         """An estimate of the next request: system prompt, tools and messages, in tokens."""
@@ -365,7 +380,7 @@ class Agent:
         return tokens / window if window and window > 0 else 0.0
 
     def _tokens(self, state: State) -> int:
-        return context_tokens(journal_of(state).now.messages, self._overhead)
+        return context_tokens(journal_of(state).now.messages, self._overhead(self._toolbox.specs))
 
     @functools.cached_property
     def _as_tool(self) -> AgentTool:
@@ -375,15 +390,27 @@ class Agent:
         runner = Runner(self.run, self.arun, sync=not is_async, asynchronous=is_async or is_default)
         return AgentTool(self._name, self._description, runner)
 
-    @functools.cached_property
-    def _overhead(self) -> int:
-        return request_overhead(self._system, self._specs)
+    def _overhead(self, specs: tuple[ToolSpec, ...]) -> int:
+        if self._known_overhead is None or self._known_overhead[0] is not specs:
+            self._known_overhead = specs, request_overhead(self._system, specs)
+        return self._known_overhead[1]
 
     def _personal_question(self, prompt: object, returns: Any) -> PersonalQuestion:
         settings = in_force(self)
         if settings is None:
             return personal_question(self.human, False, prompt, returns)
         return personal_question(settings.human, settings.human_inherited, prompt, returns)
+
+    def _equipped(self) -> Actor:
+        """The same for actions with tools: MCP servers that nothing has connected stay so until the process ends."""
+        if self._toolbox.servers:
+            complete(self._toolbox.servers.connect_once(blocking))
+        return self._actor()
+
+    async def _aequipped(self) -> Actor:
+        if self._toolbox.servers:
+            await self._toolbox.servers.connect_once(awaiting)
+        return self._actor()
 
     def _actor(self) -> Actor:
         """What an action works with: inside a run of this Agent the settings of that run, else its own."""
@@ -398,7 +425,7 @@ class Agent:
         return self._acting(settings, settings.reporter)
 
     def _acting(self, settings: Settings, reporter: Reporter | None) -> Actor:
-        return Actor(self._model, self._system, self._tools, reporter, settings.store, settings)
+        return Actor(self._model, self._system, self._toolbox.tools, reporter, settings.store, settings)
 
     def _settings(self, bounds: tuple[Rule, ...]) -> Settings:
         human, given = self.human, self._store is not None
@@ -425,14 +452,19 @@ class Agent:
         return tuple([Rule(each, human, inherited) for each in self._permissions])
 
     def _start(self, actor: Actor, prompt_or_state: object, loop: Loopable, calling: Calling | None) -> Start:
-        return Start(Run(self, actor.settings), state_for(prompt_or_state), self._info(), loop, calling)
+        connections = self._toolbox if self._toolbox.servers else None
+        return Start(Run(self, actor.settings), state_for(prompt_or_state), self._info(), loop, calling, connections)
 
     def _info(self) -> AgentInfo:
         digest = (
             None if self._system is None else hashlib.sha256(self._system.encode("utf-8", "surrogatepass")).hexdigest()
         )
         return AgentInfo(
-            name=self._name, model=identity(self._model), system_sha256=digest, tools=tuple(sorted(self._tools))
+            name=self._name,
+            model=identity(self._model),
+            system_sha256=digest,
+            tools=tuple(sorted(self._toolbox.own)),
+            mcp_servers=self._toolbox.servers.names,
         )
 
     def _checked_sync_loop(self) -> Loopable:
@@ -455,24 +487,11 @@ class Agent:
         return self._loop
 
     def _shown(self, tools: Iterable[Any] | None) -> tuple[ToolSpec, ...]:
-        if tools is None:
-            return self._specs
-        shown = collect(tools, _subagents)
-        for tool in shown:
-            own = self._tools.get(tool.name)
-            if own is None or not same_tool(own, tool):
-                raise ValueError(
-                    explain(
-                        f"think: {tool!r} is not one of this Agent's tools",
-                        "show tools that the Agent has",
-                        "agent.think(state, tools=[agent.tool_map['read_file']])",
-                    )
-                )
-        return tuple([tool.spec for tool in shown])
+        return self._toolbox.specs if tools is None else self._toolbox.chosen(tools)
 
     def __repr__(self) -> str:
         name = "" if self._name is None else f"name={self._name!r}, "
-        return f"Agent({name}model={identity(self._model)!r}, tools=[{', '.join(self._tools)}])"
+        return f"Agent({name}model={identity(self._model)!r}, tools=[{', '.join(self._toolbox.shown)}])"
 
 
 def _subagents(item: object) -> list[Tool] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from alpineagents.children import Family, closed, of_call
 from alpineagents.engine.actor import Actor, as_raised, link, refuse_other_store, save_point, save_with_note
@@ -41,15 +41,26 @@ def state_for(prompt_or_state: object) -> State:
     return State(messages=[Message.user(prompt_or_state)])
 
 
+class Connections(Protocol):
+    """What has to be connected for a run."""
+
+    async def connect(self, wait: Wait) -> object:
+        """Gives what `disconnect` needs."""
+        ...
+
+    async def disconnect(self, wait: Wait, user: object) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run that may begin: whose, on what State, as what, with what loop, in which tool call."""
+    """A run that may begin: whose, on what State, as what, with what loop, in which tool call, connected to what."""
 
     scope: Run
     state: State
     info: AgentInfo
     loop: Callable[..., Any]
     calling: Calling | None = None
+    connections: Connections | None = None
 
 
 def prepared(actor: Actor, start: Start) -> Start:
@@ -147,7 +158,7 @@ async def _looped(wait: Wait, actor: Actor, start: Start) -> Any:
     try:
         if actor.reporter is not None:
             actor.reporter.on_run_start(state)
-        answer = await wait(start.loop, start.loop, start.scope.agent, state)
+        answer = await _connected(wait, start)
         await save_point(wait, actor, state)
         if journal_of(state).through:  # a plain loop may end on a tool's result
             await wait(journal_of(state).settle, journal_of(state).asettle)
@@ -155,6 +166,17 @@ async def _looped(wait: Wait, actor: Actor, start: Start) -> Any:
         await _end(wait, actor, state, error)
         raise
     return answer
+
+
+async def _connected(wait: Wait, start: Start) -> Any:
+    """What the loop returns."""
+    if start.connections is None:
+        return await wait(start.loop, start.loop, start.scope.agent, start.state)
+    user = await start.connections.connect(wait)
+    try:
+        return await wait(start.loop, start.loop, start.scope.agent, start.state)
+    finally:
+        await start.connections.disconnect(wait, user)
 
 
 async def _end(wait: Wait, actor: Actor, state: State, error: BaseException) -> None:
