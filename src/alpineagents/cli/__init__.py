@@ -13,7 +13,17 @@ import click
 
 __all__ = ["main"]
 
-_MODULES = {"demo": "demo", "list": "listing", "show": "showing", "check": "checking", "view": "viewing"}
+_MODULES = {
+    "demo": "demo",
+    "list": "listing",
+    "show": "showing",
+    "tail": "tailing",
+    "tools": "tools",
+    "sql": "asking",
+    "view": "viewing",
+    "import": "importing",
+    "check": "checking",
+}
 
 
 class Commands(click.Group):

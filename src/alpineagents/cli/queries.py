@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from alpineagents.store.rows import ENTRY_COLUMNS
 from alpineagents.store.status import STATUS_NOW
+
+OUTCOMES = ("done", "error", "input_error", "denied", "cancelled", "aborted", "interrupted")
+_FAILED = ("error", "input_error", "aborted", "interrupted")
 
 # A run is a State that no other one in the file started.
 _RUNS = f"""
@@ -73,3 +78,52 @@ def counts(connection: sqlite3.Connection) -> tuple[int, int]:
     """How many States and entries there are."""
     row = connection.execute("SELECT (SELECT count(*) FROM states), (SELECT count(*) FROM entries)").fetchone()
     return row[0], row[1]
+
+
+# The median of n values in order is the one at (n + 1) / 2, or the mean of the two around it.
+_TOOLS = f"""
+WITH calls AS (
+    SELECT tool, outcome, duration_s, state_id,
+        row_number() OVER (PARTITION BY tool, duration_s IS NULL ORDER BY duration_s) AS place,
+        count(duration_s) OVER (PARTITION BY tool) AS timed
+    FROM tool_calls
+)
+SELECT tool, count(*) AS calls, count(*) FILTER (WHERE outcome IN {_FAILED}) AS failed,
+    {", ".join([f"count(*) FILTER (WHERE outcome = '{outcome}') AS {outcome}" for outcome in OUTCOMES])},
+    avg(duration_s) FILTER (WHERE place IN ((timed + 1) / 2, (timed + 2) / 2)) AS median_s,
+    count(DISTINCT state_id) AS runs
+FROM calls
+GROUP BY tool
+ORDER BY failed DESC, calls DESC, tool
+"""
+
+
+def tools(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """A row for each tool: how many calls ended in which way, and how long one takes."""
+    return [dict(row) for row in connection.execute(_TOOLS)]
+
+
+def entry_before(connection: sqlite3.Connection, state_id: str | None, number: int) -> int:
+    """The id in the file behind which so many entries stand, of one State or of all; 0 if there are not as many."""
+    where = "" if state_id is None else "WHERE state_id = :state_id"
+    row = connection.execute(
+        f"SELECT id FROM entries {where} ORDER BY id DESC LIMIT 1 OFFSET :number",
+        {"state_id": state_id, "number": number},
+    ).fetchone()
+    return 0 if row is None else row["id"]
+
+
+def entries_after(connection: sqlite3.Connection, state_id: str | None, last: int) -> Iterator[sqlite3.Row]:
+    """The entries behind that one, in the order they were committed."""
+    where = "" if state_id is None else "AND state_id = :state_id"
+    yield from connection.execute(
+        f"SELECT id, {', '.join(ENTRY_COLUMNS)} FROM entries WHERE id > :last {where} ORDER BY id",
+        {"state_id": state_id, "last": last},
+    ).fetchall()
+
+
+def blobs(connection: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, bytes]:
+    """The bytes of images, as far as they are in the file."""
+    query = "SELECT bytes FROM blobs WHERE sha256 = ?"
+    found = [(sha256, connection.execute(query, (sha256,)).fetchone()) for sha256 in hashes]
+    return {sha256: row["bytes"] for sha256, row in found if row is not None}
