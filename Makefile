@@ -5,7 +5,7 @@ ARGS ?=         # more for pytest: make test ARGS="-k replay --cov"
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check lint types bench soak clean
+.PHONY: demo test check lint types bench soak screenshots clean
 
 demo: .venv/demo-ready
 	mkdir -p .demo
@@ -29,6 +29,9 @@ bench: .venv/dev-ready
 
 soak: .venv/dev-ready
 	$(BIN)/python -m pytest -m soak --timeout=0 -rP $(ARGS)
+
+screenshots: .venv/dev-ready
+	$(BIN)/python tests/viewer/screenshots.py $(ARGS)
 
 clean:
 	rm -rf .venv .demo build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
